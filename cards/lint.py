@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from cards.folding import contains_folded, fold, forbidden_strings
 from cards.lint_text import (
+    QUOTE_CHARS,
     content_pairs,
     excerpt,
     find_runs,
@@ -170,14 +171,14 @@ def unmapped_mask(source: CardSource, private: PrivateObject | None) -> Iterator
 
 
 def unused_mask(source: CardSource, private: PrivateObject | None) -> Iterator[Hit]:  # noqa: ARG001
-    """A declared stand-in appears nowhere in the public text.
+    """A declared stand-in appears nowhere but in the masking rule and the list of masks.
 
     Blind to: stand-ins that are used and not declared; they look like ordinary words.
     """
-    text = " ".join(text for _, text in public_texts(source))
+    text = " | ".join(text for field, text in public_texts(source) if "mask" not in field)
     for index, mask in enumerate(source.masks):
         if not contains_folded(text, mask.token):
-            yield Hit(f"masks[{index}].token", "appears nowhere in the public text", mask.token)
+            yield Hit(f"masks[{index}].token", "is used nowhere in the public text", mask.token)
 
 
 def outcome_in_endpoint(source: CardSource, private: PrivateObject | None) -> Iterator[Hit]:
@@ -210,9 +211,9 @@ def auxiliary_adjacent(source: CardSource, private: PrivateObject | None) -> Ite
         for pair in sorted(content_pairs((item.wording,), source) & secret):
             quote = excerpt(item.wording, " ".join(pair))
             yield Hit(field, "has words of the private summary that the card lacks", quote)
-        for scored in source.endpoints:
-            if overlap_share(item.wording, scored.wording) >= RESTATED_SHARE:
-                yield Hit(field, f"restates the endpoint {scored.id!r}", item.wording[:120])
+        shares = [overlap_share(item.wording, scored.wording) for scored in source.endpoints]
+        if max(shares, default=0.0) >= RESTATED_SHARE:
+            yield Hit(field, "restates a scored endpoint", item.wording[:QUOTE_CHARS])
 
 
 def summary_overlap(source: CardSource, private: PrivateObject | None) -> Iterator[Hit]:
@@ -266,7 +267,7 @@ def undated_source(source: CardSource, private: PrivateObject | None) -> Iterato
     """
     for index, item in enumerate(source.source_packet):
         if item.dated is None:
-            yield Hit(f"source_packet[{index}].dated", "is not dated", item.text[:120])
+            yield Hit(f"source_packet[{index}].dated", "is not dated", item.text[:QUOTE_CHARS])
 
 
 def few_sources(source: CardSource, private: PrivateObject | None) -> Iterator[Hit]:  # noqa: ARG001
@@ -336,7 +337,7 @@ def duplicate_question(pack: Pack) -> Iterator[tuple[str, Hit]]:
         source = card.source
         first = seen.setdefault(fold(source.question), source.id)
         if first != source.id:
-            hit = Hit("question", f"is the question of {first!r}", source.question[:120])
+            hit = Hit("question", f"is the question of {first!r}", source.question[:QUOTE_CHARS])
             yield source.id, hit
 
 

@@ -216,3 +216,13 @@ def _parse_exact_int(digits: str) -> int:
     if len(digits) > 17 or not -MAX_INTEGER <= int(digits) <= MAX_INTEGER:
         raise BadInputError(f"the integer {digits[:20]} is beyond 2^53-1")
     return int(digits)
+
+
+def format_readable(value: object) -> bytes:
+    """Encode a JSON value for people: sorted keys, two spaces, one newline at the end.
+
+    Deterministic, but not canonical: for output files, never for what is hashed in a ledger.
+    """
+    _walk(value, "$", 0)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=2)
+    return (text + "\n").encode("utf-8")

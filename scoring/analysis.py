@@ -26,6 +26,7 @@ from scoring.corp import corp_brier, corp_log
 from scoring.decomposition import murphy_binned
 from scoring.discrimination import auc
 from scoring.exact import ExactArray
+from scoring.grouping import Closed
 from scoring.multiplicity import benjamini_hochberg, bonferroni, holm
 from scoring.panel import Panel
 from scoring.permutation import sign_flip_test
@@ -39,7 +40,7 @@ def method_scores(panel: Panel, plan: Plan, method: str) -> JsonDict:
     """Return every registered score of one method; null where not computable, never 0."""
     p, y = panel.units[method], panel.y
     clip = (plan.clip.low, plan.clip.high)
-    side = "left" if plan.calibration.edges == "left-closed" else "right"
+    side: Closed = "left" if plan.calibration.edges == "left-closed" else "right"
     bins = calibration_error(p, y, bins=plan.calibration.bins, closed=side)
     brier_parts, log_parts = corp_brier(p, y), corp_log(p, y, clip)
     murphy = murphy_binned(p, y, bins=plan.calibration.bins, closed=side)
@@ -150,9 +151,9 @@ def _sign_row(d: ExactArray, epsilon: str) -> JsonDict:
 
 def _bootstrap(d: ExactArray, plan: Plan) -> JsonDict | None:
     spec = plan.statistical_test.bootstrap
-    if not len(d):
-        return None
     drawn = bootstrap.resample([d], seed=spec.seed, resamples=spec.resamples)
+    if drawn is None:
+        return None
     percentile = bootstrap.interval(drawn, level=spec.level, method="percentile")
     bca = bootstrap.interval(drawn, level=spec.level, method="bca")
     ends = limit.limit_interval(d, level=spec.level)

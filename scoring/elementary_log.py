@@ -59,7 +59,7 @@ def _log_block(x: NDArray[np.float64]) -> NDArray[np.float64]:
         inner = _log_block(np.where(finite, x, 1.0))
         return np.where(finite, inner, np.where(x > 0.0, np.inf, -np.inf))
     tiny = x < _SMALLEST_NORMAL
-    scaled = np.where(tiny, x * _TWO54, x) if tiny.any() else x
+    scaled = x * np.where(tiny, _TWO54, 1.0) if tiny.any() else x
     f, k, high = _split(scaled)
     if tiny.any():
         k -= np.where(tiny, 54.0, 0.0)

@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from ledger.decimals import parse_probability
+from ledger.envelope import FIRST_PREV
 from ledger.errors import DamagedLedgerError
 from ledger.events.anchor import ReportPublished
-from ledger.events.codec import read_event
-from ledger.events.endpoint import EndpointRejected
+from ledger.events.codec import Event, read_event
+from ledger.events.endpoint import ClaimRecorded, EndpointRejected
 from ledger.events.plan import Plan
 from ledger.events.prediction import PredictionsClosed
+from ledger.events.world import WorldInitialized
 from ledger.merkle import merkle_tree_hash
-from ledger.protocol.state import CardState, ProtocolState, apply
+from ledger.protocol.state import CardState, Cell, ProtocolState, apply
 from ledger.store.port import Record, Store
 
 MISSING = -1
@@ -67,6 +69,8 @@ class Evaluation:
     closed: PredictionsClosed | None
     reports: int
     rejected: dict[tuple[str | None, str], tuple[EndpointRejected, ...]]
+    initialized: dict[Cell, WorldInitialized]
+    claims: dict[Cell, tuple[bool | None, ...]]
 
     @property
     def plan(self) -> Plan | None:
@@ -78,21 +82,49 @@ class Evaluation:
         return self.state.cards[card_id]
 
 
+@dataclass(slots=True)
+class _Findings:
+    """What the tables want of a log beside the protocol state."""
+
+    withheld: list[int] = field(default_factory=list)
+    closed: PredictionsClosed | None = None
+    reports: int = 0
+    rejected: dict[tuple[str | None, str], tuple[EndpointRejected, ...]] = field(
+        default_factory=dict
+    )
+    initialized: dict[Cell, WorldInitialized] = field(default_factory=dict)
+    claims: dict[Cell, tuple[bool | None, ...]] = field(default_factory=dict)
+
+    def note(self, event: Event) -> None:
+        """Keep what one event adds."""
+        p = event.payload
+        if event.status == "withheld":
+            self.withheld.append(event.seq)
+        elif isinstance(p, PredictionsClosed):
+            self.closed = p
+        elif isinstance(p, ReportPublished):
+            self.reports += 1
+        elif isinstance(p, EndpointRejected):
+            key = (p.method, p.card_id)
+            self.rejected[key] = (*self.rejected.get(key, ()), p)
+        elif isinstance(p, WorldInitialized):
+            self.initialized[Cell(p.method, p.card_id, p.draw)] = p
+        elif isinstance(p, ClaimRecorded):
+            cell = Cell(p.method, p.card_id, p.draw)
+            self.claims[cell] = (*self.claims.get(cell, ()), p.grounded)
+
+
 def read_evaluation(store: Store) -> Evaluation:
     """Fold the whole log once.
 
-    Cost: about 6 us a prediction, hashes checked.
+    Cost: about 9 us a prediction, hashes checked.
 
     Raises:
         DamagedLedgerError: bytes do not match their hashes, or cannot be read as events.
     """
-    state, columns = ProtocolState(), Columns()
+    state, columns, findings = ProtocolState(), Columns(), _Findings()
     leaves: list[bytes] = []
-    withheld: list[int] = []
-    closed: PredictionsClosed | None = None
-    reports = 0
-    rejected: dict[tuple[str | None, str], tuple[EndpointRejected, ...]] = {}
-    previous = "0" * 64
+    previous = FIRST_PREV
     for record in store.read():
         if record.fields["prev"] != previous or record.seq != len(leaves):
             raise DamagedLedgerError(
@@ -106,24 +138,18 @@ def read_evaluation(store: Store) -> Evaluation:
             continue
         event = read_event(record)
         state = apply(state, event)
-        if event.status == "withheld":
-            withheld.append(event.seq)
-        if isinstance(event.payload, PredictionsClosed):
-            closed = event.payload
-        if isinstance(event.payload, ReportPublished):
-            reports += 1
-        if isinstance(event.payload, EndpointRejected):
-            key = (event.payload.method, event.payload.card_id)
-            rejected[key] = (*rejected.get(key, ()), event.payload)
+        findings.note(event)
     return Evaluation(
         size=len(leaves),
         root=merkle_tree_hash(leaves),
         state=state,
         draws_units=_arrange(columns, state.plan),
-        withheld=tuple(withheld),
-        closed=closed,
-        reports=reports,
-        rejected=rejected,
+        withheld=tuple(findings.withheld),
+        closed=findings.closed,
+        reports=findings.reports,
+        rejected=findings.rejected,
+        initialized=findings.initialized,
+        claims=findings.claims,
     )
 
 

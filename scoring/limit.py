@@ -2,7 +2,7 @@
 
 The mean of n draws with replacement from n values has one exact law, the n-fold convolution of
 the empirical law. Its quantiles are what a percentile or BCa interval converges to; no seed and no
-generator enter. A quantile is inf{x : F(x) >= alpha}. Three ways, picked by the data:
+generator enter. A quantile is inf{x : F(x) >= alpha}. Four ways, picked by the data:
 
 - "lattice": the values lie on a grid on which the sum of n draws has at most 2^16 points within
   reach. The probabilities come from the n-th power of a discrete Fourier transform, right to about
@@ -18,11 +18,15 @@ leaves less than 1e-15 outside on each side, or L covers the whole range. Trunca
 estimated, not bounded: phi of a finite sample is almost periodic and keeps rising again further
 out, because F is really a staircase with very fine steps. The remainder is taken as terms of random
 phase whose size is the largest root mean square of the last three doublings of k, hence
-`error` = 4 rms / (pi sqrt(K)). K doubles while the error exceeds 1e-6. On the pilot's differences
-(n = 24) the estimate is 1e-9 to 1e-5 in F and the ends move by less than 5e-7 when K grows to
-2^17; for 100 and more generic values it is below 1e-12. A `tolerance` is the error over the
-density. Sine and exponential are the C library's, so the last digits may differ between machines:
-print no more digits than the tolerance carries.
+`error` = 4 rms / (pi sqrt(K)). K doubles while the error exceeds 1e-6, and much further while it
+exceeds 1e-4. On the pilot's differences (n = 24) the estimate is 1e-9 to 1e-5 in F and the ends
+move by less than 5e-7 when K grows to 2^17; for 100 and more generic values it is below 1e-12. A
+`tolerance` is the error over the density. Sine and exponential are the C library's, so the last
+digits may differ between machines: print no more digits than the tolerance carries.
+
+- "grid": where F stays a coarse staircase (the error is still above 1e-4), values are moved to a
+  grid of at most 2^18 points within reach and treated as a lattice. No value moves by more than
+  half a grid step, so no mean and no quantile does: that half step is the tolerance, proved.
 """
 
 from __future__ import annotations
@@ -47,7 +51,11 @@ Floats = NDArray[np.float64]
 _LATTICE_POINTS = 1 << 16
 _MOST_COUNTS = 60_000
 _OUTSIDE = 1e-15
+_GRID_POINTS = 1 << 18
 _GOOD_ENOUGH = 1e-6
+_COARSE = 1e-4
+_MOST_TERMS = 1 << 14
+_MOST_WORK = 1 << 22
 _HEAD = 64
 _ROUNDING = 1e-12
 # Trial exponents of Chernoff's bound, in units of 1 / standard deviation of the mean.
@@ -77,12 +85,13 @@ class DiscreteLaw:
     """The law of the mean as a list of points.
 
     Attributes:
-        path: "point", "lattice" or "counts".
+        path: "point", "lattice", "counts" or "grid".
         sums: int64, ascending, the sum of n draws in units of `step`, shifted by `origin`.
         cdf: P(sum <= sums[i]).
         origin: sum of n draws of the least value, in the same units.
         middle: the shifted sum that equals the sample's own.
         step: the worth of one unit of the mean.
+        moved: how far the law's values may lie from the true ones, in values of the mean.
     """
 
     path: str
@@ -91,6 +100,7 @@ class DiscreteLaw:
     origin: int
     middle: int
     step: Fraction
+    moved: float = 0.0
 
     def at_most(self, t: Fraction) -> float:
         """Return P(mean <= t); t is compared exactly."""
@@ -108,7 +118,7 @@ class DiscreteLaw:
     def quantiles(self, alphas: list[float]) -> list[tuple[float, float]]:
         """Return inf{x : F(x) >= alpha}, F within 1e-12 of alpha counting as equal.
 
-        The tolerance is 0, or the gap to the next point where such an equality decided.
+        The tolerance is `moved`, plus the gap to the next point where such an equality decided.
         """
         found = []
         for alpha in alphas:
@@ -118,7 +128,7 @@ class DiscreteLaw:
             following = min(place + 1, self.sums.size - 1)
             gap = int(self.sums[following] - self.sums[place]) if close else 0
             value = (int(self.sums[place]) + self.origin) * self.step
-            found.append((float(value), float(gap * self.step)))
+            found.append((float(value), float(gap * self.step) + self.moved))
         return found
 
 
@@ -230,7 +240,28 @@ def mean_law(values: ExactArray) -> MeanLaw | None:
     if math.comb(n + distinct.size - 1, n) <= _MOST_COUNTS:
         sums, cdf = _counts(distinct, counts, n)
         return DiscreteLaw("counts", sums * grid, cdf, origin, middle, step)
-    return _fourier(values)
+    law = _fourier(values)
+    if law.error <= _COARSE:
+        return law
+    shift, sums, cdf, centre = _coarsened(points, n)
+    wide = grid << shift
+    moved = float(n * (wide // 2) * step)
+    return DiscreteLaw("grid", sums * wide, cdf, origin, centre * wide, step, moved)
+
+
+def _coarsened(points: NDArray[np.int64], n: int) -> tuple[int, NDArray[np.int64], Floats, int]:
+    """Move points to multiples of the least 2^shift that fits.
+
+    Returns:
+        shift, the sums and their CDF in units of 2^shift, and the sample's own moved sum.
+    """
+    shift = 0
+    while _window(points >> shift, n)[1] > _GRID_POINTS:
+        shift += 1
+    moved = (points + (1 << shift >> 1)) >> shift
+    low, size = _window(moved, n)
+    sums, cdf = _lattice(moved, n, low, size)
+    return shift, sums, cdf, int(moved.sum())
 
 
 def _window(points: NDArray[np.int64], n: int) -> tuple[int, int]:
@@ -336,9 +367,11 @@ def _terms(w: Floats, base: float) -> tuple[NDArray[np.complex128], float]:
     """Return phi(k base)^n for k = 1..K and the estimated error of F from stopping at K."""
     n = w.size
     count = min(1024, max(_HEAD, 1 << max(0, (_CHUNK // n).bit_length() - 1)))
-    most = max(count, 4 * _CHUNK // n)
     terms = _power(_characteristic(w, base, 1, count), n)
-    while (error := _remainder(terms)) > _GOOD_ENOUGH and 2 * count <= most:
+    while (error := _remainder(terms)) > _GOOD_ENOUGH:
+        budget = _MOST_WORK if error > _COARSE else 4 * _CHUNK
+        if 2 * count * n > budget or 2 * count > _MOST_TERMS:
+            break
         more = _power(_characteristic(w, base, count + 1, count), n)
         terms, count = np.concatenate([terms, more]), 2 * count
     return terms, error
@@ -381,7 +414,7 @@ class LimitInterval:
         level: nominal coverage, as written.
         method: "percentile" or "bca", the one asked for.
         fell_back: True where BCa does not exist and the percentile limit stands in.
-        path: "point", "lattice", "counts" or "fourier".
+        path: "point", "lattice", "counts", "fourier" or "grid".
         tolerance: numerical error of an end; see the module's text for what backs it.
     """
 

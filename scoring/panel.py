@@ -1,7 +1,7 @@
 """The scored panel: which cards count, and what each method said of them, under the plan.
 
-A missing prediction is never 0.5 of itself: the plan's policy decides, every imputed cell is marked,
-and a card that leaves a denominator is listed with its reason.
+A missing prediction is never 0.5 of itself: the plan's policy decides, every imputed cell is
+marked, and a card that leaves a denominator is listed with its reason.
 """
 
 from __future__ import annotations

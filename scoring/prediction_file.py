@@ -1,9 +1,9 @@
 """Read predictions from a CSV or JSONL file: whole and strict, or not at all.
 
-One row a cell. `card`, `method` and `p_yes` are required; `draw` (default 1), `provider`, `route`,
-`requested_model`, `resolved_model`, `prompt_version`, `prompt_digest`,
-`response_id`, `unresolved_mass` (0 to 1) and `rejected_endpoints` (`id: reason; id: reason`) are optional, and what
-is empty is recorded as not recorded. A missing probability is an error, never 0.5
+One row a cell. `card`, `method` and `p_yes` are required. Optional: `draw` (default 1), `provider`,
+`route`, `requested_model`, `resolved_model`, `prompt_version`, `prompt_digest`, `response_id`,
+`unresolved_mass` (0 to 1) and `rejected_endpoints` (`id: reason; id: reason`). What is empty is
+recorded as not recorded; a missing probability is an error, never 0.5
 (docs/spec/events.md, `prediction.frozen`).
 """
 

@@ -23,7 +23,7 @@ class LedgerOpened(Payload):
     """`ledger.opened`: always event 0. `verifier_keys` are signed-note keys (`name+hash+key`)."""
 
     origin: Name
-    log_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f-]{36}\Z")]
+    log_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f-]{36}$")]
     format: Literal["forecast-ledger/1"]
     verifier_keys: tuple[Name, ...]
 

@@ -37,7 +37,7 @@ class Payload(BaseModel):
 
 Identifier = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z", max_length=64),
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}$", max_length=64),
     Field(description="an id of at most 64 letters, digits and _ . -"),
 ]
 """A card, method, plan, actor or timeline id: ASCII letters, digits and `_ . -`, at most 64."""
@@ -51,7 +51,7 @@ Sentence = Annotated[
 ]
 Digest = Annotated[
     str,
-    StringConstraints(pattern=r"^[0-9a-f]{64}\Z"),
+    StringConstraints(pattern=r"^[0-9a-f]{64}$"),
     Field(description="64 lower-case hexadecimal digits"),
 ]
 Moment = Annotated[
@@ -71,7 +71,7 @@ Draw = Annotated[int, Field(ge=1, le=1_000_000)]
 Answer = Literal["yes", "no"]
 RuleName = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,48}/[1-9][0-9]{0,3}\Z"),
+    StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,48}/[1-9][0-9]{0,3}$"),
     Field(description="a rule and its version, like path-ledger/1"),
 ]
 """A named and versioned pure function, such as `candidate-status/1`."""
@@ -81,7 +81,7 @@ class Money(Payload):
     """An amount in a currency; an unknown amount is null with its reason, never 0."""
 
     amount: Decimal9 | None
-    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}\Z")]
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
     unknown_because: Sentence | None = None
 
 

@@ -145,7 +145,7 @@ class LabelUnsealed(Payload):
 
     card_id: Identifier
     sealed_seq: Seq
-    salt: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}\Z")]
+    salt: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     private_json: Text
     waiver: Waiver | None = None
 

@@ -114,7 +114,7 @@ class Comparison(Payload):
 
 
 class PermutationSpec(Payload):
-    """Sign-flip permutation: exact up to 40 non-zero differences, else Monte Carlo with the seed."""
+    """Sign-flip permutation: exact up to 40 non-zero differences, else seeded Monte Carlo."""
 
     exact_up_to: Literal[40]
     resamples: Count

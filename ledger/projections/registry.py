@@ -129,8 +129,12 @@ def _calls(event: Event, _record: Record) -> Iterable[Row]:
             "latency_ms": p.latency_ms,
         }
         if isinstance(p, ModelCalled):
-            tokens: Row = {"input_tokens": p.usage.input_tokens, "output_tokens": p.usage.output_tokens}
-            yield row | {"what": p.role, "model": p.model_route.resolved_model} | tokens
+            yield row | {
+                "what": p.role,
+                "model": p.model_route.resolved_model,
+                "input_tokens": p.usage.input_tokens,
+                "output_tokens": p.usage.output_tokens,
+            }
         else:
             kept = sum(item.kept for item in p.evidence)
             dropped = len(p.evidence) - kept

@@ -1,8 +1,8 @@
 """Reading a ledger file without leaving a trace on it (docs/spec/verification.md, pass 1).
 
 SQLite's `mode=ro` is not enough: on a file in WAL mode it creates `-wal` and `-shm` beside it and
-leaves them there. So a file with nothing beside it is opened as immutable, and its state is compared
-afterwards (`changed`). Where a write-ahead log with content is held by a living writer (there is a
+leaves them there. So a file with nothing beside it is opened as immutable, its state compared
+afterwards (`file_state`). Where a living writer holds a write-ahead log with content (there is a
 `-shm`), `mode=ro` joins in. Where content was left by a dead one, file and log are copied away
 first, because recovery writes.
 """
@@ -24,6 +24,9 @@ APPLICATION_ID = 0x464C4447
 MAX_READ_BYTES = 64 << 20
 """Longest value that is read at all (docs/spec/verification.md, `payload.size`)."""
 
+MAX_SEQ = 2**63 - 1
+"""Largest number of a row."""
+
 BATCH = 256
 _INLINE_BYTES = 256 << 10  # a batch of values so long is 64 MiB
 _MAGIC = b"SQLite format 3\x00"
@@ -37,7 +40,7 @@ _BYTES = f"CASE WHEN length(p.bytes) > {_INLINE_BYTES} THEN length(p.bytes) ELSE
 _JOIN = "FROM events e NOT INDEXED LEFT JOIN payloads p ON p.seq = e.seq"
 _HASHED = (
     f"SELECT e.seq, {_ENVELOPE}, e.leaf, p.salt, {_BYTES} {_JOIN}"
-    " WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq"
+    " WHERE e.seq BETWEEN ? AND ? ORDER BY e.seq"
 )
 _ROWS = (
     f"SELECT e.seq, {_ENVELOPE}, e.prev, e.type, e.stream, e.stream_seq, e.idem_key,"
@@ -111,7 +114,7 @@ class LedgerFile:
     def hashed(self, start: int, stop: int) -> Iterator[list[HashRow]]:
         """Yield batches of rows with start <= seq < stop, in order of seq."""
         with _as_damaged():
-            cursor = self._conn.execute(_HASHED, (start, stop))
+            cursor = self._conn.execute(_HASHED, (start, stop - 1))
             while batch := cursor.fetchmany(BATCH):
                 yield batch
 
@@ -191,6 +194,8 @@ class LedgerFile:
             return self._conn.execute(sql).fetchall()
 
     def _one(self, sql: str, seq: int) -> Value:
+        if seq > MAX_SEQ:
+            return None
         try:
             row: tuple[Value] | None = self._conn.execute(sql, (seq,)).fetchone()
         except sqlite3.DataError:

@@ -46,6 +46,10 @@ def test_a_good_card_is_read(tmp_path: Path) -> None:
         ({"as_of": "2025-02-30"}, "as_of: '2025-02-30' is not a date"),
         ({"as_of": "2025-03-01T00:00Z"}, "as_of: '2025-03-01T00:00Z' is not a time"),
         ({"deadline": "2025-02-28"}, "deadline: 2025-02-28 is not after as_of 2025-03-01"),
+        (
+            {"as_of": "2025-06-30T23:59:59.999999Z"},
+            "deadline: 2025-06-30 is not after as_of 2025-06-30T23:59:59.999999Z",
+        ),
         ({"deadline": None}, "deadline: a resolved card has a deadline"),
         ({"endpoints": CARD["endpoints"][:1]}, "endpoints: a resolved card has exactly"),
         ({"endpoints": CARD["endpoints"] * 2}, "endpoints: 'yes' stands twice"),

@@ -1,0 +1,202 @@
+"""`ledger demo`: a whole locked evaluation, from 24 frozen cards to verified scores."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cards.pack import Pack, load_pack
+from cards.reported import agrees_with_printed, read_reported
+from cli.commands.cards import freeze_pack
+from cli.commands.labels import seal_labels, unseal_labels
+from cli.commands.plans import register_plan
+from cli.commands.predictions import close_predictions, import_predictions
+from cli.commands.reports import print_scores
+from cli.commands.setup import create_ledger
+from cli.commands.verification import run_verify
+from cli.rendering import say
+from cli.system import system_actor
+from cli.wiring import key_path, read_key, signed_checkpoint, writing
+from ledger.errors import BadInputError, BugError, LedgerFileError
+from ledger.events.anchor import CheckpointAnchored
+from ledger.session import Session
+from ledger.store.sqlite import SqliteStore
+from ledger.vault import read_vault
+from ledger.verify.report import Verification
+from scoring.report import Report, build_report, publish_report, write_report
+
+ORIGIN = "forecast-ledger.local/demo"
+PACK = "worldfork_pilot"
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Option("--dir", help="Where to leave the ledger, vault and tables.")
+    ] = Path("demo"),
+) -> None:
+    """Run a whole evaluation: 24 cards, sealed labels, a plan, 144 predictions, verified scores."""
+    started = time.perf_counter()
+    ledger, vault = folder / "ledger.db", folder / "vault.db"
+    _clear(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pack = load_pack(PACK)
+    create_ledger(ledger, ORIGIN)
+    say(f"1. opened {ledger}, a new log with its own signing key")
+    with writing(ledger) as session:
+        _until_closed(session, pack, vault)
+        _anchor(session, ledger, folder / "checkpoint-before-labels.txt")
+        opened = unseal_labels(session, read_vault(vault), None)
+        say(f"7. opened {opened} labels; each opens the seal made before any prediction")
+        _publish(session)
+        report = build_report(session.store)
+        names = write_report(report, session.store, folder / "replay")
+        store = _sqlite(session)
+        _, text = signed_checkpoint(store, read_key(key_path(ledger)))
+        (folder / "checkpoint.txt").write_text(text, encoding="utf-8")
+    say(f"8. replayed every score from the log alone: {len(names)} files in {folder / 'replay'}")
+    say()
+    print_scores(report.scores)
+    say(_against_paper(pack, report))
+    say()
+    _verify(ledger, folder / "checkpoint.txt")
+    _tamper(ledger, folder)
+    say(f"done in {time.perf_counter() - started:.1f} s")
+
+
+def _until_closed(session: Session, pack: Pack, vault: Path) -> None:
+    if pack.plan is None or pack.predictions is None:
+        raise BugError(f"the pack {pack.id} has no plan or no predictions")
+    cards = session.commit(lambda state: freeze_pack(pack, frozenset(state.cards)))
+    say(f"2. froze {len(cards)} cards")
+    private = [card.private for card in pack.cards if card.private is not None]
+    count = seal_labels(session, private, vault, system_actor())
+    say(f"3. sealed {count} labels; they are in {vault}, mode 0600, and not in the ledger")
+    seq = register_plan(session, pack.plan)
+    say(f"4. registered the plan as event {seq}: metric, test, seeds, thresholds, methods")
+    frozen, _ = import_predictions(session, pack.predictions)
+    closed = close_predictions(session, None)
+    say(f"5. froze {frozen} predictions and closed as event {closed[-1]}")
+
+
+def _anchor(session: Session, ledger: Path, out: Path) -> None:
+    checkpoint, text = signed_checkpoint(_sqlite(session), read_key(key_path(ledger)))
+    out.write_text(text, encoding="utf-8")
+    session.commit(
+        lambda _: [CheckpointAnchored(checkpoint=text, tree_size=checkpoint.size, proof=None)]
+    )
+    say(f"6. signed a checkpoint of {checkpoint.size} events, before any label opens: {out}")
+
+
+def _publish(session: Session) -> None:
+    report = build_report(session.store)
+    payload = publish_report(report, session.store, authority=system_actor())
+    session.commit(lambda _: [payload])
+
+
+def _sqlite(session: Session) -> SqliteStore:
+    if not isinstance(session.store, SqliteStore):
+        raise BugError("the demo's ledger is a file")
+    return session.store
+
+
+def _against_paper(pack: Pack, report: Report) -> str:
+    """Say how many of the paper's printed figures recompute, and which interval its interval is."""
+    if pack.reported is None:
+        raise BugError(f"the pack {pack.id} reports no figures")
+    printed = read_reported(pack.reported)
+    scores = report.scores["scores"]
+    cells = [
+        agrees_with_printed(Fraction(scores[row.method][name]), getattr(row, name))
+        for row in printed.scores
+        for name in ("brier", "log")
+    ]
+    pair = next(p for p in report.scores["paired"] if p["primary"])
+    interval = printed.paired.interval
+    ends = (interval.low, interval.high)
+    drawn = _agrees(pair["bootstrap"]["percentile"], ends)
+    limit = _agrees(pair["bootstrap"]["limit"], ends)
+    which = "is the limit for infinitely many resamples" if limit else "is not the exact limit"
+    also = "" if drawn else f", not what {pair['bootstrap']['resamples']} resamples of seed 0 give"
+    return (
+        f"the paper's table: {sum(cells)} of {len(cells)} cells recompute to the digits printed;"
+        f" its interval [{interval.low}, {interval.high}] {which}{also}"
+    )
+
+
+def _agrees(ends: list[float], printed: tuple[str, str]) -> bool:
+    return all(
+        agrees_with_printed(Fraction(end), text) for end, text in zip(ends, printed, strict=True)
+    )
+
+
+def _verify(ledger: Path, checkpoint: Path) -> Verification:
+    result = run_verify(ledger, checkpoint=checkpoint)
+    say(f"9. verified against {checkpoint}: {result.verdict}, {result.size} events, root")
+    say(f"   {result.root}")
+    if result.exit_code:
+        first = result.findings[0]
+        raise BugError(f"the demo's own ledger does not verify: {first.rule} at {first.seq}")
+    return result
+
+
+def _tamper(ledger: Path, folder: Path) -> None:
+    """Flip one byte in a copy and show that it is found."""
+    copy = folder / "tampered.db"
+    with _connected(ledger) as source, _connected(copy) as target:
+        source.backup(target)
+        target.execute("DROP TRIGGER events_are_never_updated")
+        (data,) = target.execute("SELECT envelope FROM events WHERE seq = 100").fetchone()
+        target.execute(
+            "UPDATE events SET envelope = ? WHERE seq = 100", (data[:40] + b"x" + data[41:],)
+        )
+        target.commit()
+    result = run_verify(copy, checkpoint=None)
+    first = result.findings[0]
+    if first.seq != 100 or result.verdict != "tampered":
+        raise BugError("a flipped byte was not found")
+    say(f"10. flipped one byte in a copy: {result.verdict}, [{first.rule}] {first.message}")
+    _remove(copy)
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier demo left; refuse a folder that holds anybody's real ledger."""
+    ledger = folder / "ledger.db"
+    if not ledger.exists():
+        return
+    origin: Any = None
+    try:
+        with _connected(ledger) as connection:
+            row = connection.execute("SELECT bytes FROM payloads WHERE seq = 0").fetchone()
+            origin = bytes(row[0]) if row and row[0] else None
+    except sqlite3.Error as error:
+        raise LedgerFileError(f"{ledger} is not an earlier demo. Choose another --dir.") from error
+    if origin is None or ORIGIN.encode() not in origin:
+        raise BadInputError(
+            f"{ledger} is not an earlier demo", remedy="Choose another folder with --dir."
+        )
+    for name in ("ledger.db", "vault.db", "tampered.db"):
+        _remove(folder / name)
+    key_path(ledger).unlink(missing_ok=True)
+    shutil.rmtree(folder / "replay", ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
