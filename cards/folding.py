@@ -191,7 +191,7 @@ def _forbidden_string(field: str, text: str) -> str:
     count = len(folded.split())
     if not 1 <= count <= MAX_WORDS:
         raise BadInputError(
-            f"a forbidden string has {count} folded words",
+            f"a forbidden string has {count} folded words.",
             where=field,
             remedy=f"Give 1 to {MAX_WORDS} words; list further spellings under forbidden.",
         )

@@ -95,7 +95,7 @@ class Pack:
                 return card
         known = ", ".join(card.source.id for card in self.cards[:40])
         raise BadInputError(
-            f"the pack {self.id!r} has no card {card_id!r}", remedy=f"It has: {known}."
+            f"the pack {self.id!r} has no card {card_id!r}.", remedy=f"It has: {known}."
         )
 
 
@@ -125,7 +125,7 @@ def find_pack(name_or_path: str | Path) -> Path:
     if not (root / HEADER_FILE).is_file():
         names = ", ".join(sorted(shipped)) or "none"
         raise BadInputError(
-            f"no pack {text!r}",
+            f"no pack {text!r}.",
             remedy=f"Name a shipped pack ({names}) or a folder with a {HEADER_FILE}.",
         )
     return root
@@ -183,14 +183,14 @@ def _refuse_unknown_files(root: Path) -> None:
 def _card_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise BadInputError(
-            "is not a folder", where=str(folder), remedy="Put one YAML file a card there."
+            "is not a folder.", where=str(folder), remedy="Put one YAML file a card there."
         )
     files = sorted(folder.iterdir())
     for item in files:
         if item.suffix != ".yaml" or not item.is_file():
             raise _unknown_file(item, "The folder cards/ holds one .yaml file a card.")
     if not files:
-        raise BadInputError("holds no card", where=str(folder), remedy="Add a card.")
+        raise BadInputError("holds no card.", where=str(folder), remedy="Add a card.")
     return files
 
 
@@ -206,7 +206,7 @@ def _index_labels(read: tuple[PrivateObject, ...], file: Path) -> dict[str, Priv
         place = f"{file}: labels[{index}]"
         if label.card_id in labels:
             raise BadInputError(
-                f"a second label for the card {label.card_id!r}",
+                f"a second label for the card {label.card_id!r}.",
                 where=f"{place}.card_id",
                 remedy="Keep one of them.",
             )
@@ -223,7 +223,7 @@ def _load_card(file: Path, labels: dict[str, PrivateObject], root: Path) -> Pack
     source = read_card(file)
     if source.id != file.stem:
         raise BadInputError(
-            f"{source.id!r} is not the file's name {file.stem!r}",
+            f"{source.id!r} is not the file's name {file.stem!r}.",
             where=f"{file}: id",
             remedy=f"Rename the file to {source.id}.yaml or correct the id.",
         )
@@ -242,7 +242,7 @@ def _refuse_orphans(
     orphans = sorted(set(labels) - {card.source.id for card in cards})
     if orphans:
         raise BadInputError(
-            f"a label for {orphans[0]!r}, which is not a card of the pack",
+            f"a label for {orphans[0]!r}, which is not a card of the pack.",
             where=str(root / LABELS_FILE),
             remedy="Remove the label or add the card.",
         )
@@ -253,4 +253,4 @@ def _optional(file: Path) -> Path | None:
 
 
 def _unknown_file(item: Path, remedy: str) -> BadInputError:
-    return BadInputError("does not belong to a pack", where=str(item), remedy=remedy)
+    return BadInputError("does not belong to a pack.", where=str(item), remedy=remedy)

@@ -44,7 +44,11 @@ def _day_or_moment(text: str) -> str:
     return text
 
 
-DayOrMoment = Annotated[str, AfterValidator(_day_or_moment)]
+DayOrMoment = Annotated[
+    str,
+    AfterValidator(_day_or_moment),
+    Field(description="a day like 2025-09-15, or a UTC time like 2025-09-15T12:00:00.000000Z"),
+]
 """`YYYY-MM-DD`, or a moment as in `ledger.clock`."""
 
 
@@ -64,7 +68,7 @@ class CardSource(Payload):
     domain: Name | None = None
     source_class: Name | None = None
     leakage_risk: LeakageRisk | None = None
-    public_context: Annotated[Text, Field(min_length=1)]
+    public_context: Annotated[Text, Field(min_length=1, description="text, not empty")]
     source_packet: tuple[SourceItem, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     auxiliary_endpoints: tuple[Endpoint, ...] = ()
@@ -79,7 +83,7 @@ class CardSource(Payload):
         _refuse_twice("masks", [mask.token for mask in self.masks])
         if self.deadline is not None and last_instant(self.deadline) <= first_instant(self.as_of):
             raise BadInputError(
-                f"{self.deadline} is not after as_of {self.as_of}",
+                f"{self.deadline} is not after as_of {self.as_of}.",
                 where="deadline",
                 remedy="A deadline comes after the as-of date.",
             )
@@ -155,18 +159,18 @@ def check_pair(source: CardSource, private: PrivateObject | None) -> None:
     if private is None:
         if source.kind == "resolved":
             raise BadInputError(
-                f"the resolved card {source.id!r} has no private object",
+                f"the resolved card {source.id!r} has no private object.",
                 remedy="Add its label to private/labels.yaml.",
             )
         return
     if private.card_id != source.id:
         raise BadInputError(
-            f"the private object of {private.card_id!r} was given for the card {source.id!r}",
+            f"the private object of {private.card_id!r} was given for the card {source.id!r}.",
             remedy="Give the card its own private object.",
         )
     if {item.id for item in source.endpoints} != set(ANSWERS):
         raise BadInputError(
-            f"the card {source.id!r} has a label but not the endpoints yes and no",
+            f"the card {source.id!r} has a label but not the endpoints yes and no.",
             remedy="Give it these two endpoints, or remove its label.",
         )
 
@@ -174,13 +178,13 @@ def check_pair(source: CardSource, private: PrivateObject | None) -> None:
 def _check_resolved(endpoints: list[str], deadline: str | None) -> None:
     if sorted(endpoints) != sorted(ANSWERS):
         raise BadInputError(
-            f"a resolved card has exactly the endpoints yes and no, not {endpoints}",
+            f"a resolved card has exactly the endpoints yes and no, not {endpoints}.",
             where="endpoints",
             remedy="Put other outcomes under auxiliary_endpoints.",
         )
     if deadline is None:
         raise BadInputError(
-            "a resolved card has a deadline",
+            "a resolved card has a deadline.",
             where="deadline",
             remedy="Give the last day that counts.",
         )
@@ -191,6 +195,6 @@ def _refuse_twice(field: str, names: Iterable[str]) -> None:
     for name in names:
         if name in seen:
             raise BadInputError(
-                f"{name!r} stands twice", where=field, remedy="Give each its own name."
+                f"{name!r} stands twice.", where=field, remedy="Give each its own name."
             )
         seen.add(name)

@@ -1,80 +1,101 @@
-"""The `ledger` command: one line a command, and what an error looks like to a person."""
+"""The entry point: what an error looks like to a person, and which exit code goes with it.
+
+The commands are imported inside `main`, so that an interrupted or broken start also ends in one
+sentence.
+"""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import PurePath
 
-import typer
+from typer.exceptions import TyperException
 
-from cli.commands import (
-    cards,
-    demo,
-    events,
-    labels,
-    plans,
-    predictions,
-    reports,
-    setup,
-    verification,
-)
-from cli.rendering import complain
-from ledger.errors import BugError, DamagedLedgerError, LedgerError
-
-EXIT_USAGE = 2
-EXIT_TAMPERED = 1
-EXIT_BUG = 70
-EXIT_INTERRUPTED = 130
-
-app = typer.Typer(
-    name="ledger",
-    help="An audit ledger for LLM forecasting evaluations: every step a hash-chained event, every"
-    " score replayed from the log.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-app.command("init")(setup.init)
-app.command("demo")(demo.demo)
-app.command("doctor")(setup.doctor)
-app.add_typer(cards.app, name="cards")
-app.command("seal")(labels.seal)
-app.command("preregister")(plans.preregister)
-app.command("amend")(plans.amend)
-app.add_typer(predictions.app, name="predictions")
-app.command("close")(predictions.close)
-app.command("checkpoint")(verification.checkpoint)
-app.command("unseal")(labels.unseal)
-app.command("annul")(labels.annul)
-app.command("revise")(labels.revise)
-app.command("replay")(reports.replay)
-app.command("report")(reports.report)
-app.command("verify")(verification.verify)
-app.command("log")(events.log)
-app.command("show")(events.show)
-app.command("prove")(events.prove)
-app.command("redact")(events.redact)
+from cli import exit_codes
+from cli.rendering import complain, finish_streams, prepare_streams
+from ledger.errors import BadInputError, BugError, DamagedLedgerError, LedgerError
 
 
 def main() -> None:
     """Run the command line; a refusal is one sentence on standard error and exit code 2."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; return its exit code. No exception leaves but those asked for.
+
+    $LEDGER_TRACEBACK set to anything lets a fault of ours through as a traceback.
+    """
+    prepare_streams()
     try:
-        app()
-    except DamagedLedgerError as error:
-        _leave(f"ledger: {error}", EXIT_TAMPERED)
-    except BugError as error:
-        _leave(f"ledger: this is a bug of forecast-ledger, please report it: {error}", EXIT_BUG)
-    except LedgerError as error:
-        _leave(f"ledger: {error}", EXIT_USAGE)
+        code = _run_command(arguments)
+        finish_streams()
     except KeyboardInterrupt:
-        _leave("ledger: interrupted; nothing was half-written", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader went away (`ledger log | head`): nothing to say to nobody.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = exit_codes.INTERRUPTED
+    except Exception as error:
+        if os.environ.get("LEDGER_TRACEBACK"):
+            raise
+        code, sentence = describe_error(error)
+        complain(sentence)
+    if code == exit_codes.INTERRUPTED:
+        complain("ledger: interrupted; nothing was half-written.")
+    return code
 
 
-def _leave(message: str, code: int) -> None:
-    complain(message)
-    sys.exit(code)
+def describe_error(error: Exception) -> tuple[int, str]:
+    """Return the exit code of an error, and the sentence that a person reads."""
+    if isinstance(error, TyperException):
+        return exit_codes.USAGE, _usage(error)
+    if isinstance(error, DamagedLedgerError):
+        return exit_codes.FOUND, f"ledger: {_one_line(error)}"
+    if isinstance(error, BadInputError):
+        return exit_codes.USAGE, f"ledger: {_input(error)}"
+    if isinstance(error, LedgerError) and not isinstance(error, BugError):
+        return exit_codes.USAGE, f"ledger: {_one_line(error)}"
+    if isinstance(error, sqlite3.Error):
+        return exit_codes.USAGE, f"ledger: the file cannot be used: {error}. Run `ledger verify`."
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        what = error.strerror or error
+        return exit_codes.USAGE, f"ledger: {name}{what}. Check the path and its permissions."
+    if isinstance(error, (MemoryError, RecursionError)):
+        return exit_codes.USAGE, "ledger: the input is too large. Split it and try again."
+    return exit_codes.BUG, _bug(error)
+
+
+def _run_command(arguments: Sequence[str]) -> int:
+    from cli.app import app  # noqa: PLC0415 - see the top of the file
+
+    code = app(list(arguments), prog_name="ledger", standalone_mode=False)
+    return code if isinstance(code, int) else exit_codes.DONE
+
+
+def _usage(error: TyperException) -> str:
+    message = error.format_message()
+    if message.startswith("Usage:"):
+        return message
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "ledger"
+    return f"ledger: {message.rstrip('.')}. Run `{command} --help`."
+
+
+def _input(error: BadInputError) -> str:
+    place = f"{error.where}: " if error.where else ""
+    return _one_line(f"{place}{error.what.rstrip('.')}. {error.remedy}")
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def _bug(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    name = PurePath(place.filename).name
+    return (
+        "ledger: this is a fault of forecast-ledger, please report it:"
+        f" {type(error).__name__} at {name}:{place.lineno}: {_one_line(error)}"
+    )

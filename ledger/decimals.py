@@ -7,7 +7,7 @@ trailing zero: `0.1035`, `1`, `0`. A probability has at most nine places, one pl
 from __future__ import annotations
 
 import re
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 
 from ledger.errors import BadInputError
 
@@ -64,8 +64,8 @@ def round_probability(text: str) -> str:
         raise BadInputError(
             f"{text[:40]!r} is not a probability", remedy="Give a number from 0 to 1."
         )
-    with localcontext() as context:
-        context.prec = 120
+    # 100 digits at most come in, and nine more: nothing is rounded before the last step.
+    with localcontext(Context(prec=120)):
         value = Decimal(text)
         if not 0 <= value <= 1:
             raise BadInputError(
@@ -76,18 +76,21 @@ def round_probability(text: str) -> str:
 
 
 def normalize_decimal(text: str) -> str:
-    """Bring a plain decimal that a person wrote ('0.50', '5e-3') into the one text form.
+    """Bring a decimal that a person wrote ('0.50', '5e-3', '+1') into the one text form.
 
     Raises:
-        BadInputError: not a number, or more than nine places.
+        BadInputError: not a number, more than nine places, or more than 18 digits before the point.
     """
-    try:
-        units = Decimal(text).scaleb(PLACES)
-        if not units.is_finite() or units != units.to_integral_value():
-            raise BadInputError(f"{text!r} is not a decimal of at most {PLACES} places")
-    except InvalidOperation as error:
-        raise BadInputError(f"{text!r} is not a decimal number") from error
-    return format_units(int(units))
+    if not _FOREIGN.fullmatch(text):
+        raise BadInputError(f"{text[:40]!r} is not a decimal number")
+    # Context(): 1e999 and 100 digits stay exact, whatever the caller's context would round.
+    with localcontext(Context(prec=1_200)):
+        units = Decimal(text) * UNITS
+        if units != units.to_integral_value() or abs(units) >= 10 ** (18 + PLACES):
+            raise BadInputError(
+                f"{text[:40]!r} is not a decimal of at most {PLACES} places and 18 digits before"
+            )
+        return format_units(int(units))
 
 
 def _read_units(text: str) -> int | None:

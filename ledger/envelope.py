@@ -55,6 +55,10 @@ class EnvelopeFields(TypedDict):
     payload: PayloadFields
 
 
+_KEYS = frozenset(EnvelopeFields.__annotations__)
+_PAYLOAD_KEYS = frozenset(PayloadFields.__annotations__)
+
+
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """One event without its payload.
@@ -152,10 +156,10 @@ def parse_envelope(data: bytes) -> EnvelopeFields:
     if len(data) > MAX_ENVELOPE_BYTES:
         raise BadInputError(f"an envelope of {len(data)} bytes is over {MAX_ENVELOPE_BYTES}")
     value = parse_strict(data)
-    if not isinstance(value, dict) or value.keys() != EnvelopeFields.__annotations__.keys():
+    if not isinstance(value, dict) or value.keys() != _KEYS:
         raise BadInputError("an envelope has exactly the 15 keys of docs/spec/event-log.md")
     payload = value["payload"]
-    if not isinstance(payload, dict) or payload.keys() != PayloadFields.__annotations__.keys():
+    if not isinstance(payload, dict) or payload.keys() != _PAYLOAD_KEYS:
         raise BadInputError("an envelope's payload has exactly commitment, length and media")
     if value["v"] != VERSION:
         raise BadInputError("an envelope of an unknown format version")
@@ -173,7 +177,10 @@ def read_envelope(data: bytes) -> EnvelopeFields:
         ValueError: not an envelope at all.
     """
     fields = from_json(data)
-    if not isinstance(fields, dict) or fields.keys() != EnvelopeFields.__annotations__.keys():
+    if not isinstance(fields, dict) or fields.keys() != _KEYS:
+        raise ValueError("not an envelope")
+    payload = fields["payload"]
+    if not isinstance(payload, dict) or payload.keys() != _PAYLOAD_KEYS:
         raise ValueError("not an envelope")
     return cast("EnvelopeFields", fields)
 
@@ -190,6 +197,13 @@ def check_token(text: str, what: str) -> str:
             f"the {what} {text[:40]!r} is not 1 to 300 printable ASCII characters",
             remedy="Leave out quotes, backslashes and letters beyond ASCII.",
         )
+    return text
+
+
+def check_log_id(text: str) -> str:
+    """Return a log id fit for an envelope, a UUIDv7 in lower case, or raise BadInputError."""
+    if not _UUID.match(text):
+        raise BadInputError(f"the log id {text[:40]!r} is not a UUIDv7 in lower case")
     return text
 
 

@@ -33,7 +33,8 @@ class BadInputError(LedgerError, ValueError):
         self.where = where
         self.remedy = remedy
         place = f"{where}: " if where else ""
-        advice = f" {remedy}" if remedy else ""
+        stop = "" if what.endswith((".", "!", "?")) else "."
+        advice = f"{stop} {remedy}" if remedy else ""
         super().__init__(f"{place}{what}{advice}")
 
 

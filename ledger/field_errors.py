@@ -70,7 +70,8 @@ def _expected(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
     if "const" in schema:
-        return str(schema["const"]).lower()
+        const = schema["const"]
+        return str(const).lower() if isinstance(const, bool) else str(const)
     kind = schema.get("type")
     if kind == "object":
         fields = schema.get("properties")

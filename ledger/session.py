@@ -9,16 +9,16 @@ passing the order rules, and nothing is half-written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 
 from ledger.clock import Clock, format_moment
-from ledger.errors import BugError, HeadMovedError, LedgerError
+from ledger.envelope import FIRST_PREV
+from ledger.errors import BugError, HeadMovedError, OrderError
 from ledger.events.anchor import PayloadRedacted
 from ledger.events.base import Payload
 from ledger.events.codec import Event, draft_event, read_event
 from ledger.protocol.guard import guard
 from ledger.protocol.state import ProtocolState, apply
-from ledger.store.port import Draft, Head, Store
+from ledger.store.port import EMPTY_HEAD, Draft, Head, Store
 
 Decide = Callable[[ProtocolState], Iterable[Payload]]
 
@@ -26,14 +26,18 @@ _RETRIES = 100
 
 
 class Session:
-    """A writer's view of one ledger: its protocol state, and the way to add to it."""
+    """A writer's view of one ledger: its protocol state, and the way to add to it.
+
+    The state holds what is written and nothing else, whatever a `decide` or an append raises, so
+    that each stored event is read and folded once.
+    """
 
     def __init__(self, store: Store, *, clock: Clock, actor: str) -> None:
         self._store = store
         self._clock = clock
         self._actor = actor
         self._state = ProtocolState()
-        self._head = Head(0, b"")
+        self._head = EMPTY_HEAD
 
     @property
     def store(self) -> Store:
@@ -51,18 +55,24 @@ class Session:
     def commit(self, decide: Decide, *, correlation: str | None = None) -> Sequence[int]:
         """Decide on the present state and append what was decided, all or nothing.
 
+        Args:
+            decide: gets the state and returns payloads. The state of a generator goes on with what
+                it has yielded, so that a closing can count the blends decided just before it.
+            correlation: a token for all the events, or None.
+
         Returns:
             The seq of each payload, in order; empty where nothing was decided.
 
         Raises:
             OrderError: an order rule forbids one of the payloads.
+            WithheldError: a redacted payload would have to answer.
             HeadMovedError: other writers were faster a hundred times in a row.
         """
         for _ in range(_RETRIES):
             try:
                 return self._try_commit(decide, correlation)
             except HeadMovedError:
-                self._forget()
+                continue
         raise HeadMovedError("the ledger is too busy: another writer was faster each time.")
 
     def redact(self, target_seq: int, *, reason: str, authority: str) -> int:
@@ -70,44 +80,72 @@ class Session:
 
         Raises:
             OrderError: event 0, an event that does not exist, or one that is redacted already.
+            HeadMovedError: other writers were faster a hundred times in a row.
         """
+        for _ in range(_RETRIES):
+            try:
+                return self._try_redact(target_seq, reason, authority)
+            except HeadMovedError:
+                continue
+        raise HeadMovedError("the ledger is too busy: another writer was faster each time.")
+
+    def _try_commit(self, decide: Decide, correlation: str | None) -> Sequence[int]:
+        state, head = self.state(), self._head
+        recorded_at = format_moment(self._clock())
+        decided = decide(state)
+        # A list of one is judged and appended before the state changes: nothing to go back to.
+        is_one = isinstance(decided, list) and len(decided) == 1
+        before = state if is_one else state.copy()
+        drafts: list[Draft] = []
+        events: list[Event] = []
+        try:
+            for payload in decided:
+                if isinstance(payload, PayloadRedacted):
+                    # It would say that bytes are gone, and they would not be.
+                    raise BugError("a redaction is written by Session.redact alone")  # noqa: TRY301
+                guard(state, payload, recorded_at=recorded_at)
+                draft = draft_event(payload, actor=self._actor, correlation=correlation)
+                seq = head.size + len(drafts)
+                events.append(Event(seq, draft.type, recorded_at, payload, "read"))
+                drafts.append(draft)
+                if not is_one:
+                    apply(state, events[-1])
+            if not drafts:
+                return ()
+            seqs = self._append(drafts, head)
+        except BaseException:
+            self._state = before
+            raise
+        if is_one:
+            apply(state, events[0])
+        return seqs
+
+    def _append(self, drafts: list[Draft], head: Head) -> Sequence[int]:
+        seqs = self._store.append(drafts, expected_head=head)
+        if list(seqs) != list(range(head.size, head.size + len(drafts))):
+            raise BugError("the store placed guarded events elsewhere than behind the head")
+        return seqs
+
+    def _try_redact(self, target_seq: int, reason: str, authority: str) -> int:
         state = self.state()
         record = next(iter(self._store.read(target_seq, target_seq + 1)), None)
         payload = PayloadRedacted(
             target_seq=target_seq,
-            commitment=record.fields["payload"]["commitment"] if record else "0" * 64,
+            commitment=record.fields["payload"]["commitment"] if record else FIRST_PREV,
             reason=reason,
             authority=authority,
         )
         guard(state, payload, recorded_at=format_moment(self._clock()))
-        return self._store.redact(target_seq, draft_event(payload, actor=self._actor))
-
-    def _try_commit(self, decide: Decide, correlation: str | None) -> Sequence[int]:
-        state = self.state()
-        now = self._clock()
-        head = self._head
+        if record is None or record.payload is None:
+            raise OrderError(
+                "order.redaction",
+                f"the payload of event {target_seq} is gone already",
+                seq=target_seq,
+                remedy="Name an event that still has its payload.",
+            )
+        draft = draft_event(payload, actor=self._actor)
         try:
-            drafts = [self._admit(state, p, now, correlation) for p in decide(state)]
-            if not drafts:
-                return ()
-            seqs = self._store.append(drafts, expected_head=head)
-        except LedgerError:
-            # The state already holds what was not written: read it again next time.
-            self._forget()
-            raise
-        if len(seqs) != len(drafts) or seqs[0] != head.size:
-            raise BugError("the store placed guarded events elsewhere than behind the head")
-        self._head = self._store.head()
-        return seqs
-
-    def _admit(
-        self, state: ProtocolState, payload: Payload, now: datetime, correlation: str | None
-    ) -> Draft:
-        recorded_at = format_moment(now)
-        guard(state, payload, recorded_at=recorded_at)
-        draft = draft_event(payload, actor=self._actor, correlation=correlation)
-        apply(state, Event(state.size, draft.type, recorded_at, payload, "read"))
-        return draft
-
-    def _forget(self) -> None:
-        self._state = ProtocolState()
+            return self._store.redact(target_seq, draft, expected_head=self._head)
+        finally:
+            # What the target said must not weigh here any more: no other writer can read it.
+            self._state = ProtocolState()

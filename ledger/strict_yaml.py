@@ -17,7 +17,7 @@ import yaml
 from ledger.errors import BadInputError
 
 MAX_BYTES = 8 * 1024 * 1024
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,15})\Z")
+_INTEGER = re.compile(r"(?:0|-?[1-9][0-9]{0,15})\Z")
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 
 
@@ -28,7 +28,8 @@ def load_yaml(path: Path) -> Any:  # noqa: ANN401 - YAML holds any JSON type
         BadInputError: with file, line and column.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadInputError(
             f"cannot be read: {error.strerror}", where=str(path), remedy="Name a readable file."
@@ -53,7 +54,8 @@ def parse_yaml(text: str, *, name: str = "<text>") -> Any:  # noqa: ANN401
     except yaml.MarkedYAMLError as error:
         raise _refusal(name, error.problem_mark, error.problem or "not YAML") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise BadInputError(f"is not YAML: {error}", where=name) from error
+        what = " ".join(str(error).split())
+        raise BadInputError(f"is not YAML: {what}", where=name) from error
     return None if node is None else _value(node, name)
 
 

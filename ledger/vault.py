@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlite_utils import Database
 
-from ledger.canonical import canonicalize_exact
+from ledger.canonical import canonicalize_exact, is_canonical
 from ledger.commitment import LABEL_TAG, SALT_BYTES, commit
 from ledger.errors import LedgerFileError
 from ledger.events.card import PrivateObject, Seal
@@ -60,8 +61,8 @@ def write_vault(path: Path, entries: Iterable[VaultEntry]) -> None:
         LedgerFileError: the file cannot be used, is readable by others, or holds the card already.
     """
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with _opened(path) as database:
+        _make_private_file(path)
+    with _opened(path, may_create=True) as database:
         try:
             with database.atomic():
                 database.table("labels").insert_all(
@@ -79,39 +80,67 @@ def read_vault(path: Path) -> dict[str, VaultEntry]:
     """Read all entries by card id.
 
     Raises:
-        LedgerFileError: missing, not a vault, or readable by others.
+        LedgerFileError: missing, not a vault, readable by others, or an entry of another form.
     """
     if not path.is_file():
         raise LedgerFileError(f"there is no vault at {path}. Name it with --vault.")
-    with _opened(path) as database:
-        return {
-            str(row["card"]): VaultEntry(str(row["card"]), row["salt"], row["private_json"])
-            for row in database.table("labels").rows
-        }
+    with _opened(path, may_create=False) as database:
+        rows = list(database.table("labels").rows)
+    return {str(row["card"]): _entry(path, row) for row in rows}
+
+
+def _entry(path: Path, row: dict[str, Any]) -> VaultEntry:
+    card, salt, data = row["card"], row["salt"], row["private_json"]
+    is_whole = isinstance(salt, bytes) and len(salt) == SALT_BYTES and isinstance(data, bytes)
+    if not is_whole or not is_canonical(data):
+        raise LedgerFileError(
+            f"the entry of card {str(card)[:40]!r} in {path} is damaged. Restore a copy of the"
+            " vault, and name it with --vault."
+        )
+    return VaultEntry(str(card), salt, data)
+
+
+def _make_private_file(path: Path) -> None:
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except OSError as error:
+        raise LedgerFileError(f"cannot make a vault at {path}: {error.strerror}.") from error
+    try:
+        # A umask may take more away, and then the owner could not write.
+        os.fchmod(handle, 0o600)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Database]:
+def _opened(path: Path, *, may_create: bool) -> Iterator[Database]:
     if path.stat().st_mode & 0o077:
         raise LedgerFileError(
             f"the vault {path} can be read by others. Run `chmod 600 {path}` and think about who"
             " may have read it."
         )
-    connection = sqlite3.connect(path)
+    try:
+        connection = sqlite3.connect(path)
+    except sqlite3.Error as error:
+        raise LedgerFileError(f"{path} cannot be used as a vault: {error}.") from error
     try:
         database = Database(connection, execute_plugins=False)
         known = database.execute("PRAGMA application_id").fetchone()[0]
-        if known == 0 and not database.table_names():
-            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            database.table("labels").create(
-                {"card": str, "salt": bytes, "private_json": bytes}, pk="card"
-            )
+        if may_create and known == 0 and not database.table_names():
+            _make_table(database)
         elif known != APPLICATION_ID:
             raise LedgerFileError(f"{path} is not a vault. Name another file with --vault.")
         yield database
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.IntegrityError):
-            raise
         raise LedgerFileError(f"{path} cannot be used as a vault: {error}.") from error
     finally:
         connection.close()
+
+
+def _make_table(database: Database) -> None:
+    # Both or neither: a kill in between must leave a file that the next call still takes.
+    with database.atomic():
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.table("labels").create(
+            {"card": str, "salt": bytes, "private_json": bytes}, pk="card"
+        )

@@ -1,7 +1,8 @@
 """The evaluation as the log tells it: one fold over the events, predictions as columns.
 
-Predictions are kept as five integers each, not as objects: a million take 40 MB instead of a
-gigabyte. Everything else (cards, plan, labels, attempts) goes through the protocol state.
+Predictions are kept as six integers each, not as objects: a million take 48 MB instead of a
+gigabyte. Everything else (cards, plan, labels, attempts) goes through the protocol state. What is
+redacted is never passed over in silence: its envelope still says which cell, card or plan it was.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,19 +19,28 @@ from pydantic_core import from_json
 
 from ledger.decimals import parse_probability
 from ledger.envelope import FIRST_PREV
-from ledger.errors import DamagedLedgerError
+from ledger.errors import DamagedLedgerError, WithheldError
 from ledger.events.anchor import ReportPublished
+from ledger.events.base import Payload
+from ledger.events.branch import BranchForked, TimelineEnded
 from ledger.events.codec import Event, read_event
 from ledger.events.endpoint import ClaimRecorded, EndpointRejected
-from ledger.events.plan import Plan
+from ledger.events.plan import Plan, PlanAmended, PlanPreregistered
 from ledger.events.prediction import PredictionsClosed
 from ledger.events.world import WorldInitialized
 from ledger.merkle import merkle_tree_hash
-from ledger.protocol.state import CardState, Cell, ProtocolState, apply
+from ledger.protocol.state import Cell, ProtocolState, apply
 from ledger.store.port import Record, Store
+from scoring.path_books import PathBooks
 
 MISSING = -1
 _FROZEN = "prediction.frozen"
+_FROZEN_V = 1
+_PLANS = ("plan.preregistered", "plan.amended")
+_CARD_STREAMS = ("card", "label")
+
+# A file's probabilities repeat: four places make 10,001 texts, and a look-up is 10 times cheaper.
+_units = lru_cache(maxsize=1 << 16)(parse_probability)
 
 
 @dataclass(slots=True)
@@ -40,124 +51,176 @@ class Columns:
     cards: dict[str, int] = field(default_factory=dict)
     method: array[int] = field(default_factory=lambda: array("l"))
     card: array[int] = field(default_factory=lambda: array("l"))
-    draw: array[int] = field(default_factory=lambda: array("l"))
+    draw: array[int] = field(default_factory=lambda: array("q"))
     p_units: array[int] = field(default_factory=lambda: array("q"))
+    unresolved: array[int] = field(default_factory=lambda: array("q"))
     seq: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, seq: int, p: dict[str, Any]) -> None:
         """Add one prediction's JSON fields."""
+        units, mass = _units(p["p_yes"]), p["unresolved_mass_units"]
         self.method.append(self.methods.setdefault(p["method"], len(self.methods)))
         self.card.append(self.cards.setdefault(p["card_id"], len(self.cards)))
         self.draw.append(p["draw"])
-        self.p_units.append(parse_probability(p["p_yes"]))
+        self.p_units.append(units)
+        self.unresolved.append(MISSING if mass is None else mass)
         self.seq.append(seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Everything that scores and tables are computed from.
+@dataclass(frozen=True, slots=True, eq=False)
+class MethodCells:
+    """The cells of one method: three int64 arrays of shape (cards of the plan, draws).
 
-    `size` and `root` are the log's. `draws_units[method]` has shape (cards of the plan, draws),
-    1e-9 units, MISSING where no prediction is frozen; constants are absent.
+    `p_units` and `unresolved_units` are in 1e-9, `seqs` are the events; MISSING where nothing is
+    frozen, and in `unresolved_units` also where the prediction records none. Where a cell was
+    frozen twice the first value stands: the second is a deviation that the verifier names.
     """
 
-    size: int
-    root: bytes
-    state: ProtocolState
-    draws_units: dict[str, NDArray[np.int64]]
-    withheld: tuple[int, ...]
-    closed: PredictionsClosed | None
-    reports: int
-    rejected: dict[tuple[str | None, str], tuple[EndpointRejected, ...]]
-    initialized: dict[Cell, WorldInitialized]
-    claims: dict[Cell, tuple[bool | None, ...]]
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan in force."""
-        return self.state.plan
-
-    def card(self, card_id: str) -> CardState:
-        """Return the frozen card; the order rules have seen to it that it exists."""
-        return self.state.cards[card_id]
+    p_units: NDArray[np.int64]
+    unresolved_units: NDArray[np.int64]
+    seqs: NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class _Findings:
-    """What the tables want of a log beside the protocol state."""
+class Findings:
+    """What the tables want of a log beside the protocol state.
+
+    `withheld_cells` are the cells of redacted predictions; `withheld_cards` gives the types of the
+    redacted events of each card. `rejected` is by method (or None) and card, `claims` holds
+    whether each claim is grounded.
+    """
 
     withheld: list[int] = field(default_factory=list)
+    withheld_cells: dict[Cell, int] = field(default_factory=dict)
+    withheld_cards: dict[str, set[str]] = field(default_factory=dict)
+    hidden_plan: int | None = None
+    plan_recorded_at: str | None = None
     closed: PredictionsClosed | None = None
     reports: int = 0
+    published_exploratory: int = 0
     rejected: dict[tuple[str | None, str], tuple[EndpointRejected, ...]] = field(
         default_factory=dict
     )
-    initialized: dict[Cell, WorldInitialized] = field(default_factory=dict)
+    worlds: dict[Cell, WorldInitialized] = field(default_factory=dict)
+    books: PathBooks = field(default_factory=PathBooks)
     claims: dict[Cell, tuple[bool | None, ...]] = field(default_factory=dict)
 
     def note(self, event: Event) -> None:
         """Keep what one event adds."""
         p = event.payload
-        if event.status == "withheld":
-            self.withheld.append(event.seq)
+        if isinstance(p, PlanPreregistered | PlanAmended):
+            self.hidden_plan, self.plan_recorded_at = None, event.recorded_at
         elif isinstance(p, PredictionsClosed):
             self.closed = p
         elif isinstance(p, ReportPublished):
             self.reports += 1
+            self.published_exploratory += p.exploratory_looks
         elif isinstance(p, EndpointRejected):
             key = (p.method, p.card_id)
             self.rejected[key] = (*self.rejected.get(key, ()), p)
-        elif isinstance(p, WorldInitialized):
-            self.initialized[Cell(p.method, p.card_id, p.draw)] = p
         elif isinstance(p, ClaimRecorded):
             cell = Cell(p.method, p.card_id, p.draw)
             self.claims[cell] = (*self.claims.get(cell, ()), p.grounded)
+        else:
+            self._note_world(p)
+
+    def _note_world(self, p: Payload | None) -> None:
+        if isinstance(p, WorldInitialized):
+            self.worlds[Cell(p.method, p.card_id, p.draw)] = p
+            self.books.open(p)
+        elif isinstance(p, BranchForked):
+            self.books.fork(p)
+        elif isinstance(p, TimelineEnded):
+            self.books.end(p)
+
+    def note_withheld(self, record: Record) -> None:
+        """Keep what the envelope of a redacted event still says."""
+        fields = record.fields
+        name, (kind, *rest) = fields["type"], fields["stream"].split("/")
+        self.withheld.append(record.seq)
+        if name in _PLANS:
+            self.hidden_plan = record.seq
+        elif name == _FROZEN:
+            cell = _cell_of(fields["idem_key"])
+            if cell is not None:
+                self.withheld_cells.setdefault(cell, record.seq)
+        elif kind in _CARD_STREAMS and len(rest) == 1:
+            self.withheld_cards.setdefault(rest[0], set()).add(name)
+        elif kind == "world":
+            cell = _cell_of(fields["stream"])
+            if cell is not None:
+                self.books.hide(cell)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """Everything that scores and tables are computed from.
+
+    `size` and `root` are the log's. `cells` is by registered method; constants have none.
+    """
+
+    size: int
+    root: bytes
+    state: ProtocolState
+    cells: dict[str, MethodCells]
+    findings: Findings
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan in force; None where none was registered.
+
+        Raises:
+            WithheldError: the payload of the plan in force is redacted.
+        """
+        hidden = self.findings.hidden_plan
+        if hidden is not None:
+            raise WithheldError(
+                f"the plan in force, event {hidden}, is redacted; nothing can be scored under it."
+            )
+        return self.state.plan
 
 
 def read_evaluation(store: Store) -> Evaluation:
     """Fold the whole log once.
 
-    Cost: about 9 us a prediction, hashes checked.
+    The store has compared leaf, link and commitment of what it yields; here only the first link is
+    looked at. Cost: about 3 us a prediction beside the store's own 9.
 
     Raises:
         DamagedLedgerError: bytes do not match their hashes, or cannot be read as events.
     """
-    state, columns, findings = ProtocolState(), Columns(), _Findings()
+    state, columns, findings = ProtocolState(), Columns(), Findings()
     leaves: list[bytes] = []
-    previous = FIRST_PREV
     for record in store.read():
-        if record.fields["prev"] != previous or record.seq != len(leaves):
-            raise DamagedLedgerError(
-                f"the chain breaks at event {record.seq}. Run `ledger verify`."
-            )
-        previous = record.leaf.hex()
+        fields = record.fields
+        if not leaves and (fields["seq"] != 0 or fields["prev"] != FIRST_PREV):
+            raise DamagedLedgerError("the log does not begin with event 0. Run `ledger verify`.")
         leaves.append(record.leaf)
-        if record.type == _FROZEN and record.payload is not None:
+        if record.payload is None:
+            findings.note_withheld(record)
+        elif fields["type"] == _FROZEN and fields["type_v"] == _FROZEN_V:
             _add_prediction(columns, record)
-            state.size = record.seq + 1
-            continue
-        event = read_event(record)
-        state = apply(state, event)
-        findings.note(event)
+        else:
+            event = read_event(record)
+            state = apply(state, event)
+            findings.note(event)
+    state.size = len(leaves)
     return Evaluation(
         size=len(leaves),
         root=merkle_tree_hash(leaves),
         state=state,
-        draws_units=_arrange(columns, state.plan),
-        withheld=tuple(findings.withheld),
-        closed=findings.closed,
-        reports=findings.reports,
-        rejected=findings.rejected,
-        initialized=findings.initialized,
-        claims=findings.claims,
+        cells=_arrange(columns, state.plan),
+        findings=findings,
     )
 
 
 def read_prediction_details(store: Store) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield seq and JSON fields of each frozen prediction, for tables that print them all."""
     for record in store.read():
-        if record.type == _FROZEN and record.payload is not None:
-            yield record.seq, from_json(record.payload)
+        fields = record.fields
+        if fields["type"] == _FROZEN and fields["type_v"] == _FROZEN_V:
+            if record.payload is not None:
+                yield record.seq, from_json(record.payload)
 
 
 def aggregate_units(draws: NDArray[np.int64], aggregate: str) -> NDArray[np.int64]:
@@ -190,31 +253,44 @@ def _divide_half_even(total: NDArray[np.int64], count: int) -> NDArray[np.int64]
 def _add_prediction(columns: Columns, record: Record) -> None:
     try:
         columns.add(record.seq, from_json(record.payload or b""))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DamagedLedgerError(
             f"event {record.seq} is no prediction. Run `ledger verify`."
         ) from error
 
 
-def _arrange(columns: Columns, plan: Plan | None) -> dict[str, NDArray[np.int64]]:
-    """Put the columns into one array a registered method, rows in the plan's order of cards."""
+def _cell_of(token: str | None) -> Cell | None:
+    """Read the cell in a key or stream such as `prediction/METHOD/CARD/1`; None for another."""
+    parts = (token or "").split("/")
+    if len(parts) != 4 or not parts[3].isdecimal() or len(parts[3]) > 7:
+        return None
+    return Cell(parts[1], parts[2], int(parts[3]))
+
+
+def _arrange(columns: Columns, plan: Plan | None) -> dict[str, MethodCells]:
+    """Put the columns into arrays a registered method, rows in the plan's order of cards."""
     if plan is None:
         return {}
     place = {card: row for row, card in enumerate(plan.card_set.cards)}
     row_of = np.array([place.get(card, MISSING) for card in columns.cards], dtype=np.int64)
-    method = np.frombuffer(columns.method, dtype=np.dtype("l"))
-    rows = row_of[np.frombuffer(columns.card, dtype=np.dtype("l"))] if columns.card else method
-    draw = np.frombuffer(columns.draw, dtype=np.dtype("l"))
-    units = np.frombuffer(columns.p_units, dtype=np.int64)
-    out: dict[str, NDArray[np.int64]] = {}
+    method, rows, draw = (
+        np.asarray(columns.method),
+        row_of[np.asarray(columns.card)],
+        np.asarray(columns.draw),
+    )
+    values = [np.asarray(c) for c in (columns.p_units, columns.unresolved, columns.seq)]
+    out: dict[str, MethodCells] = {}
     for spec in plan.methods:
         if spec.source == "constant":
             continue
-        table = np.full((len(place), spec.draws), MISSING, dtype=np.int64)
         here = method == columns.methods.get(spec.id, MISSING)
-        here &= (rows != MISSING) & (draw <= spec.draws)
-        # The first frozen value stands: a second one is a deviation that verify names.
+        here &= (rows != MISSING) & (draw >= 1) & (draw <= spec.draws)
+        # Backwards, so that the first frozen value is written last and stands.
         chosen = np.flatnonzero(here)[::-1]
-        table[rows[chosen], draw[chosen] - 1] = units[chosen]
-        out[spec.id] = table
+        tables = []
+        for column in values:
+            table = np.full((len(place), spec.draws), MISSING, dtype=np.int64)
+            table[rows[chosen], draw[chosen] - 1] = column[chosen]
+            tables.append(table)
+        out[spec.id] = MethodCells(*tables)
     return out

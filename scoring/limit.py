@@ -5,28 +5,30 @@ the empirical law. Its quantiles are what a percentile or BCa interval converges
 generator enter. A quantile is inf{x : F(x) >= alpha}. Four ways, picked by the data:
 
 - "lattice": the values lie on a grid on which the sum of n draws has at most 2^16 points within
-  reach. The probabilities come from the n-th power of a discrete Fourier transform, right to about
-  1e-12; an end is an exact point of the grid.
-- "counts": few distinct values off such a grid (at most 60,000 ways to draw them). Every
+  reach, or 2^18 where the series below leaves an error above 1e-6. The probabilities come from the
+  n-th power of a discrete Fourier transform, right to about 1e-12; an end is an exact point.
+- "counts": few distinct values off such a grid (at most 100,000 ways to draw them). Every
   multinomial outcome is listed, right to about 1e-12; an end is an exact point.
 - "fourier": the characteristic function phi(t)^n of the standardised mean at t_k = 2 pi k / L gives
   F as a Fourier series of period L (Davies 1973; Abate and Whitt 1992); quantiles by Newton steps
   inside a bracket.
+- "grid": where the series leaves an error above 1e-4, because F is a coarse staircase. Values are
+  moved to a grid of at most 2^18 points within reach and treated as a lattice. No value moves by
+  more than half a grid step, so no mean and no quantile does: the tolerance is proved.
 
 What is proved for "fourier" and what is not. Aliasing is bounded: L is such that Chernoff's bound
 leaves less than 1e-15 outside on each side, or L covers the whole range. Truncation at K terms is
 estimated, not bounded: phi of a finite sample is almost periodic and keeps rising again further
 out, because F is really a staircase with very fine steps. The remainder is taken as terms of random
-phase whose size is the largest root mean square of the last three doublings of k, hence
-`error` = 4 rms / (pi sqrt(K)). K doubles while the error exceeds 1e-6, and much further while it
-exceeds 1e-4. On the pilot's differences (n = 24) the estimate is 1e-9 to 1e-5 in F and the ends
-move by less than 5e-7 when K grows to 2^17; for 100 and more generic values it is below 1e-12. A
-`tolerance` is the error over the density. Sine and exponential are the C library's, so the last
-digits may differ between machines: print no more digits than the tolerance carries.
-
-- "grid": where F stays a coarse staircase (the error is still above 1e-4), values are moved to a
-  grid of at most 2^18 points within reach and treated as a lattice. No value moves by more than
-  half a grid step, so no mean and no quantile does: that half step is the tolerance, proved.
+phase, `error` = 4 rms / (pi sqrt(K)). rms is the largest root mean square over the last three
+doublings of k, or, if larger, its value in the long run for values without further relations: the
+root of the chance that two resamples draw every distinct value equally often, about
+2 sqrt(pi n) prod exp(-2c) I0(2c) over the multiplicities c. K doubles while the error exceeds 1e-6,
+and much further while it exceeds 1e-4. A `tolerance` is the error over the density, plus half a
+step of the lattice on which the mean lives. On all pairs of the pilot (n = 24) it is 1e-9 to 1e-5
+and covers what 32 times as many terms change; for 100 and more generic values it is below 1e-12.
+Sine and exponential are the C library's, so the last digits may differ between machines: print no
+more digits than the tolerance carries.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import gammaln, ndtri
+from scipy.special import gammaln, ive, ndtri
 
 from ledger.errors import BadInputError
 from scoring.bootstrap import Method
@@ -49,7 +51,7 @@ from scoring.levels import acceleration, bca_levels, parse_tail
 Floats = NDArray[np.float64]
 
 _LATTICE_POINTS = 1 << 16
-_MOST_COUNTS = 60_000
+_MOST_COUNTS = 100_000
 _OUTSIDE = 1e-15
 _GRID_POINTS = 1 << 18
 _GOOD_ENOUGH = 1e-6
@@ -144,6 +146,7 @@ class FourierLaw:
         frequencies: the t_k kept.
         weights: i phi(t_k)^n / (pi k), complex.
         error: estimated error of F.
+        blur: half a step of the lattice of the mean, in its own unit.
         path: "fourier".
     """
 
@@ -154,6 +157,7 @@ class FourierLaw:
     frequencies: Floats
     weights: NDArray[np.complex128]
     error: float
+    blur: float
     path: str = "fourier"
 
     def _cdf(self, x: Floats, terms: int | None = None) -> tuple[Floats, Floats]:
@@ -179,7 +183,7 @@ class FourierLaw:
         return float(self._cdf(np.zeros(1))[0][0])
 
     def quantiles(self, alphas: list[float]) -> list[tuple[float, float]]:
-        """Return quantiles; the tolerance is `error` over the density.
+        """Return quantiles; the tolerance is `error` over the density, plus `blur`.
 
         The first terms carry the shape and locate the quantile; the many small ones that follow
         can move F by no more than the sum of their sizes, which brackets the final search.
@@ -194,7 +198,7 @@ class FourierLaw:
             room = 4.0 * rest / slope + 1e-12
             x = self._solve(targets, np.maximum(low, x - room), np.minimum(high, x + room), x, None)
         values = self.mean + x * self.sd
-        reach = np.minimum(self.error / slope, self.period) * self.sd
+        reach = np.minimum(self.error / slope, self.period) * self.sd + self.blur
         return list(zip(values.tolist(), reach.tolist(), strict=True))
 
     def _solve(
@@ -240,13 +244,13 @@ def mean_law(values: ExactArray) -> MeanLaw | None:
     if math.comb(n + distinct.size - 1, n) <= _MOST_COUNTS:
         sums, cdf = _counts(distinct, counts, n)
         return DiscreteLaw("counts", sums * grid, cdf, origin, middle, step)
-    law = _fourier(values)
-    if law.error <= _COARSE:
+    law = _fourier(values, float(grid * step / 2), counts)
+    if law.error <= (_COARSE if size > _GRID_POINTS else _GOOD_ENOUGH):
         return law
     shift, sums, cdf, centre = _coarsened(points, n)
-    wide = grid << shift
-    moved = float(n * (wide // 2) * step)
-    return DiscreteLaw("grid", sums * wide, cdf, origin, centre * wide, step, moved)
+    path, wide = "grid" if shift else "lattice", grid << shift
+    moved = float(n * (wide // 2) * step) if shift else 0.0
+    return DiscreteLaw(path, sums * wide, cdf, origin, centre * wide, step, moved)
 
 
 def _coarsened(points: NDArray[np.int64], n: int) -> tuple[int, NDArray[np.int64], Floats, int]:
@@ -333,12 +337,13 @@ def _counts(
     return support, np.asarray(np.minimum(cdf / cdf[-1], 1.0))
 
 
-def _fourier(values: ExactArray) -> FourierLaw:
+def _fourier(values: ExactArray, blur: float, counts: NDArray[np.int64]) -> FourierLaw:
     n = len(values)
+    match = 2.0 * math.sqrt(math.pi * n) * float(np.prod(ive(0, 2.0 * counts)))
     w, unit = _standardise(values.units)
     below, above = _reach(-w), _reach(w)
     period = below + above
-    terms, remainder = _terms(w, 2.0 * math.pi / period)
+    terms, remainder = _terms(w, 2.0 * math.pi / period, math.sqrt(min(1.0, match)))
     k = np.arange(1, terms.size + 1)
     weights = 1j * terms / (math.pi * k)
     # The series is cut after the last term that matters; nothing inside is left out.
@@ -351,6 +356,7 @@ def _fourier(values: ExactArray) -> FourierLaw:
         frequencies=np.asarray((2.0 * math.pi / period) * k[:last]),
         weights=weights[:last],
         error=remainder + 4.0 * _OUTSIDE + n * 2.0**-52,
+        blur=blur,
     )
 
 
@@ -363,12 +369,18 @@ def _reach(w: Floats) -> float:
     return min(float((bounds / _TILTS).min()), 1.02 * n * largest)
 
 
-def _terms(w: Floats, base: float) -> tuple[NDArray[np.complex128], float]:
-    """Return phi(k base)^n for k = 1..K and the estimated error of F from stopping at K."""
+def _terms(w: Floats, base: float, long_run: float) -> tuple[NDArray[np.complex128], float]:
+    """Return phi(k base)^n for k = 1..K and the estimated error of F from stopping at K.
+
+    Args:
+        w: standardised values.
+        base: t_1.
+        long_run: root mean square of phi(t)^n over all t, for values without relations.
+    """
     n = w.size
     count = min(1024, max(_HEAD, 1 << max(0, (_CHUNK // n).bit_length() - 1)))
     terms = _power(_characteristic(w, base, 1, count), n)
-    while (error := _remainder(terms)) > _GOOD_ENOUGH:
+    while (error := _remainder(terms, long_run)) > _GOOD_ENOUGH:
         budget = _MOST_WORK if error > _COARSE else 4 * _CHUNK
         if 2 * count * n > budget or 2 * count > _MOST_TERMS:
             break
@@ -377,12 +389,12 @@ def _terms(w: Floats, base: float) -> tuple[NDArray[np.complex128], float]:
     return terms, error
 
 
-def _remainder(terms: NDArray[np.complex128]) -> float:
-    """Return 4 rms / (pi sqrt(K)), rms the largest of the last three doublings of k."""
+def _remainder(terms: NDArray[np.complex128], long_run: float) -> float:
+    """Return 4 rms / (pi sqrt(K)), rms the largest of the last three doublings or `long_run`."""
     count = terms.size
     octaves = [terms[count >> (j + 1) : count >> j] for j in range(3 if count > _HEAD else 1)]
-    rms = max(math.sqrt(float((np.abs(octave) ** 2).mean())) for octave in octaves)
-    return 4.0 * rms / (math.pi * math.sqrt(count))
+    rms = [math.sqrt(float((np.abs(octave) ** 2).mean())) for octave in octaves]
+    return 4.0 * max(*rms, long_run) / (math.pi * math.sqrt(count))
 
 
 def _characteristic(w: Floats, base: float, first: int, count: int) -> NDArray[np.complex128]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from cli.system import system_entropy
 from cli.wiring import DEFAULT_LEDGER, JsonOption, LedgerOption, writing
 from ledger.errors import OrderError
 from ledger.events.card import CardFrozen
+from ledger.protocol.state import ProtocolState
 
 app = typer.Typer(help="Look at card packs, lint them, freeze them.", no_args_is_help=True)
 
@@ -60,7 +62,10 @@ def show(
     card: Annotated[str, typer.Argument(help="A card id.")],
     json: JsonOption = False,
 ) -> None:
-    """Show one card as a method would see it; the private object stays private."""
+    """Show one card as a method would see it.
+
+    The private object stays private.
+    """
     loaded = load_pack(pack)
     entry = loaded.card(card)
     public = to_public_card(
@@ -81,7 +86,10 @@ def show(
 
 @app.command()
 def lint(pack: PackArgument, json: JsonOption = False) -> None:
-    """Read a pack for leaks before anything is frozen; exit 1 if a card gives its outcome away."""
+    """Read a pack for leaks before anything is frozen.
+
+    Exit code 1 if a card gives its outcome away.
+    """
     findings = lint_pack(load_pack(pack))
     if json:
         print_json(
@@ -112,23 +120,28 @@ def lint(pack: PackArgument, json: JsonOption = False) -> None:
 
 @app.command()
 def freeze(pack: PackArgument, ledger: LedgerOption = DEFAULT_LEDGER) -> None:
-    """Freeze every card of a pack in the ledger; a frozen card never changes."""
+    """Freeze every card of a pack in the ledger.
+
+    A frozen card never changes.
+    """
     loaded = load_pack(pack)
     with writing(ledger) as session:
-        seqs = session.commit(lambda state: freeze_pack(loaded, frozenset(state.cards)))
+        seqs = session.commit(lambda state: freeze_pack(loaded, frozen_seqs(state)))
     say(f"froze {len(seqs)} cards of {loaded.id}")
 
 
-def freeze_pack(pack: Pack, frozen: frozenset[str]) -> list[CardFrozen]:
-    """Turn a pack into its `card.frozen` payloads.
+def freeze_pack(pack: Pack, frozen: Mapping[str, int]) -> list[CardFrozen]:
+    """Turn a pack into its `card.frozen` payloads; `frozen` gives the seqs of frozen cards.
 
     Raises:
         OrderError: every card of the pack is frozen already.
     """
-    if all(card.source.id in frozen for card in pack.cards):
+    seqs = [frozen.get(card.source.id) for card in pack.cards]
+    if None not in seqs:
         raise OrderError(
             "order.card-once",
             f"every card of {pack.id} is frozen already",
+            seq=seqs[0],
             remedy="Go on with `ledger seal`.",
         )
     return [
@@ -139,3 +152,8 @@ def freeze_pack(pack: Pack, frozen: frozenset[str]) -> list[CardFrozen]:
         )
         for card in pack.cards
     ]
+
+
+def frozen_seqs(state: ProtocolState) -> dict[str, int]:
+    """Return the seq of each card's freezing."""
+    return {card_id: card.frozen_seq for card_id, card in state.cards.items()}

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from cards.pack import Pack, load_pack
-from cards.reported import agrees_with_printed, read_reported
-from cli.commands.cards import freeze_pack
+from cards.reported import read_reported
+from cli.commands.cards import freeze_pack, frozen_seqs
 from cli.commands.labels import seal_labels, unseal_labels
 from cli.commands.plans import register_plan
 from cli.commands.predictions import close_predictions, import_predictions
@@ -25,8 +25,10 @@ from cli.commands.verification import run_verify
 from cli.rendering import say
 from cli.system import system_actor
 from cli.wiring import key_path, read_key, signed_checkpoint, writing
-from ledger.errors import BadInputError, BugError, LedgerFileError
+from ledger.canonical import parse_strict
+from ledger.errors import BadInputError, BugError
 from ledger.events.anchor import CheckpointAnchored
+from ledger.printed import agrees_with_printed
 from ledger.session import Session
 from ledger.store.sqlite import SqliteStore
 from ledger.vault import read_vault
@@ -34,6 +36,7 @@ from ledger.verify.report import Verification
 from scoring.report import Report, build_report, publish_report, write_report
 
 ORIGIN = "forecast-ledger.local/demo"
+LEFT_BEHIND = ("vault.db", "ledger.key", "replay", "checkpoint.txt", "checkpoint-before-labels.txt")
 PACK = "worldfork_pilot"
 
 
@@ -42,7 +45,11 @@ def demo(
         Path, typer.Option("--dir", help="Where to leave the ledger, vault and tables.")
     ] = Path("demo"),
 ) -> None:
-    """Run a whole evaluation: 24 cards, sealed labels, a plan, 144 predictions, verified scores."""
+    """Run a whole evaluation offline and verify it.
+
+    24 cards, sealed labels, a plan, 144 predictions, the scores of a published pilot. What an
+    earlier demo left in the folder is replaced; anything else there is never touched.
+    """
     started = time.perf_counter()
     ledger, vault = folder / "ledger.db", folder / "vault.db"
     _clear(folder)
@@ -74,7 +81,7 @@ def demo(
 def _until_closed(session: Session, pack: Pack, vault: Path) -> None:
     if pack.plan is None or pack.predictions is None:
         raise BugError(f"the pack {pack.id} has no plan or no predictions")
-    cards = session.commit(lambda state: freeze_pack(pack, frozenset(state.cards)))
+    cards = session.commit(lambda state: freeze_pack(pack, frozen_seqs(state)))
     say(f"2. froze {len(cards)} cards")
     private = [card.private for card in pack.cards if card.private is not None]
     count = seal_labels(session, private, vault, system_actor())
@@ -158,12 +165,14 @@ def _tamper(ledger: Path, folder: Path) -> None:
             "UPDATE events SET envelope = ? WHERE seq = 100", (data[:40] + b"x" + data[41:],)
         )
         target.commit()
-    result = run_verify(copy, checkpoint=None)
+    try:
+        result = run_verify(copy, checkpoint=None)
+    finally:
+        _remove(copy)
     first = result.findings[0]
     if first.seq != 100 or result.verdict != "tampered":
         raise BugError("a flipped byte was not found")
     say(f"10. flipped one byte in a copy: {result.verdict}, [{first.rule}] {first.message}")
-    _remove(copy)
 
 
 @contextmanager
@@ -176,25 +185,38 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what an earlier demo left; refuse a folder that holds anybody's real ledger."""
+    """Remove what an earlier demo left; refuse a folder that holds anybody's real work."""
     ledger = folder / "ledger.db"
     if not ledger.exists():
+        for name in LEFT_BEHIND:
+            if (folder / name).exists():
+                raise _in_the_way(folder / name)
         return
-    origin: Any = None
+    if _origin(ledger) != ORIGIN:
+        raise _in_the_way(ledger)
+    shutil.rmtree(folder / "replay", ignore_errors=True)
+    key_path(ledger).unlink(missing_ok=True)
+    # The ledger goes last: without it nobody could tell whose the other files are.
+    for name in ("checkpoint-before-labels.txt", "checkpoint.txt", "tampered.db", "vault.db"):
+        _remove(folder / name)
+    _remove(ledger)
+
+
+def _origin(ledger: Path) -> object:
+    """Return the origin that a ledger's first event names, None where it cannot be read."""
     try:
         with _connected(ledger) as connection:
             row = connection.execute("SELECT bytes FROM payloads WHERE seq = 0").fetchone()
-            origin = bytes(row[0]) if row and row[0] else None
-    except sqlite3.Error as error:
-        raise LedgerFileError(f"{ledger} is not an earlier demo. Choose another --dir.") from error
-    if origin is None or ORIGIN.encode() not in origin:
-        raise BadInputError(
-            f"{ledger} is not an earlier demo", remedy="Choose another folder with --dir."
-        )
-    for name in ("ledger.db", "vault.db", "tampered.db"):
-        _remove(folder / name)
-    key_path(ledger).unlink(missing_ok=True)
-    shutil.rmtree(folder / "replay", ignore_errors=True)
+        opened = parse_strict(row[0]) if row and row[0] else None
+    except (sqlite3.Error, ValueError):
+        return None
+    return opened.get("origin") if isinstance(opened, dict) else None
+
+
+def _in_the_way(path: Path) -> BadInputError:
+    return BadInputError(
+        "is not what an earlier demo left", where=str(path), remedy="Choose another --dir."
+    )
 
 
 def _remove(path: Path) -> None:

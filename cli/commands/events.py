@@ -2,53 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from cli.rendering import print_json, print_table, say
+from cli.rendering import print_json, print_json_rows, say
 from cli.system import system_actor
 from cli.wiring import DEFAULT_LEDGER, JsonOption, LedgerOption, reading, writing
 from ledger.canonical import parse_strict
 from ledger.errors import BadInputError
+from ledger.events.registry import EVENT_TYPES
 from ledger.merkle import merkle_tree_hash, prove_inclusion
 from ledger.store.port import Record
 from ledger.store.sqlite import SqliteStore
 
+Row = dict[str, str | int]
+
 SeqArgument = Annotated[int, typer.Argument(help="The event's seq, from 0.", min=0)]
+
+_TYPE_WIDTH = max(len(row.name) for row in EVENT_TYPES)
 
 
 def log(
     ledger: LedgerOption = DEFAULT_LEDGER,
-    type_: Annotated[str | None, typer.Option("--type", help="Only events of this type.")] = None,
-    start: Annotated[int, typer.Option(help="First seq.", min=0)] = 0,
-    stop: Annotated[int | None, typer.Option(help="Seq to stop before.", min=0)] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", help="Only events of this type, such as card.frozen.")
+    ] = None,
+    start: Annotated[int, typer.Option("--start", help="The first seq to list.", min=0)] = 0,
+    stop: Annotated[
+        int | None, typer.Option("--stop", help="The seq to stop before.", min=0)
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """List events: seq, time, type, stream."""
+    """List events, one a line.
+
+    Seq, time, type, payload bytes, actor and stream.
+    """
     with reading(ledger) as store:
-        rows = [
-            {
+        rows = _rows(store, type_, start, stop)
+        if json:
+            print_json_rows(rows)
+        else:
+            _print_rows(rows, len(str(store.head().size)))
+
+
+def _rows(store: SqliteStore, type_: str | None, start: int, stop: int | None) -> Iterator[Row]:
+    for record in store.read(start, stop):
+        if type_ is None or record.type == type_:
+            yield {
                 "seq": record.seq,
                 "recorded_at": record.fields["recorded_at"],
                 "type": record.type,
-                "stream": record.fields["stream"],
-                "actor": record.fields["actor"],
                 "payload": "withheld" if record.payload is None else len(record.payload),
+                "actor": record.fields["actor"],
+                "stream": record.fields["stream"],
             }
-            for record in store.read(start, stop)
-            if type_ is None or record.type == type_
-        ]
-    if json:
-        print_json(rows)
-    elif rows:
-        print_table(tuple(rows[0]), [tuple(row.values()) for row in rows])
-    else:
-        say("no such events")
+
+
+def _print_rows(rows: Iterator[Row], seq_width: int) -> None:
+    """Print rows as they are read: widths are fixed, so that no row waits for the last one."""
+    for row in rows:
+        line = (
+            f"{row['seq']:>{seq_width}}  {row['recorded_at']}  {row['type']:<{_TYPE_WIDTH}}"
+            f"  {row['payload']:>8}  {row['actor']}  {row['stream']}"
+        )
+        if not say(line):
+            return
 
 
 def show(seq: SeqArgument, ledger: LedgerOption = DEFAULT_LEDGER, json: JsonOption = False) -> None:
-    """Show one event: envelope, leaf hash and payload, or that it is withheld."""
+    """Show one event, or that it is withheld.
+
+    Envelope, leaf hash and payload.
+    """
     with reading(ledger) as store:
         record = _record(store, seq)
     value = {
@@ -72,7 +99,10 @@ def show(seq: SeqArgument, ledger: LedgerOption = DEFAULT_LEDGER, json: JsonOpti
 def prove(
     seq: SeqArgument, ledger: LedgerOption = DEFAULT_LEDGER, json: JsonOption = False
 ) -> None:
-    """Prove that an event is in the log: an inclusion proof (RFC 9162 section 2.1.3)."""
+    """Prove that an event is in the log.
+
+    An inclusion proof against the present root (RFC 9162 section 2.1.3).
+    """
     with reading(ledger) as store:
         leaves = [record.leaf for record in store.read()]
     if seq >= len(leaves):
@@ -99,12 +129,13 @@ def redact(
     reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the log.")],
     ledger: LedgerOption = DEFAULT_LEDGER,
     authority: Annotated[
-        str | None, typer.Option(help="Who decided it; by default the actor.")
+        str | None, typer.Option("--authority", help="Who decided it. By default the actor.")
     ] = None,
 ) -> None:
-    """Delete one event's payload and salt; the chain still verifies, reports say withheld.
+    """Delete one event's payload and salt.
 
-    Copies of the file (backups, bundles already given away) keep the payload.
+    The chain still verifies, and reports say withheld. Copies of the file (backups, bundles already
+    given away) keep the payload.
     """
     with writing(ledger) as session:
         at = session.redact(seq, reason=reason, authority=authority or system_actor())
@@ -112,9 +143,10 @@ def redact(
 
 
 def _record(store: SqliteStore, seq: int) -> Record:
-    record = next(iter(store.read(seq, seq + 1)), None)
+    size = store.head().size
+    record = next(iter(store.read(seq, seq + 1)), None) if seq < size else None
     if record is None:
-        raise _no_event(seq, store.head().size)
+        raise _no_event(seq, size)
     return record
 
 

@@ -41,12 +41,19 @@ def seal(
     ledger: LedgerOption = DEFAULT_LEDGER,
     vault: VaultOption = None,
     custodian: Annotated[
-        str | None, typer.Option(help="Who keeps the vault; by default the actor.")
+        str | None,
+        typer.Option("--custodian", help="Who keeps the vault. By default the actor."),
     ] = None,
 ) -> None:
-    """Seal the labels of a pack: salts and private objects into the vault, seals into the log."""
+    """Seal the labels of a pack.
+
+    Salts and private objects go into the vault, their commitments into the log. Without the vault
+    no label can ever be opened: keep it, and keep it from whoever forecasts.
+    """
     path = vault_path(ledger, vault)
     private = [card.private for card in load_pack(pack).cards if card.private is not None]
+    if not private:
+        raise BadInputError(f"the pack {pack!r} has no labels", remedy="Go on without sealing.")
     with writing(ledger) as session:
         count = seal_labels(session, private, path, custodian or system_actor())
     say(f"sealed {count} labels; salts and labels are in {path}, mode 0600, and nowhere else")
@@ -58,27 +65,22 @@ def seal_labels(
     """Write the vault, then the seals; return how many.
 
     The vault comes first: a seal whose salt is lost could never be opened. If the append is
-    refused, the vault's new entries are unused and harmless.
+    refused or interrupted, the next try uses the entries that the vault has by then.
 
     Raises:
         OrderError: a card is not frozen, or all labels are sealed already.
     """
-    state = session.state()
-    entries = [seal_private(p, system_entropy) for p in private if not _sealed(state, p.card_id)]
-    if not entries:
-        raise OrderError(
-            "order.seal-once",
-            "every label is sealed already",
-            remedy="Go on with `ledger preregister`.",
-        )
-    for entry in entries:
-        if entry.card_id not in state.cards:
-            raise OrderError(
-                "order.card-before-use",
-                f"card {entry.card_id} is not frozen",
-                remedy="Freeze it with `ledger cards freeze` first.",
-            )
-    write_vault(vault, entries)
+    unsealed = list(_unsealed(session.state(), private))
+    kept = read_vault(vault) if vault.exists() else {}
+    fresh = [seal_private(p, system_entropy) for p in unsealed]
+    # The same bytes under a salt that is kept already: an earlier try did not come to its append.
+    entries = [
+        kept[e.card_id]
+        if e.card_id in kept and kept[e.card_id].private_json == e.private_json
+        else e
+        for e in fresh
+    ]
+    write_vault(vault, [e for e in entries if e is not kept.get(e.card_id)])
     session.commit(
         lambda _: [
             LabelSealed(card_id=e.card_id, seal=e.seal, custodian=custodian) for e in entries
@@ -89,16 +91,21 @@ def seal_labels(
 
 def unseal(
     labels: Annotated[
-        Path | None, typer.Argument(help="The vault to open from; by default the ledger's.")
+        Path | None, typer.Argument(help="The vault to open from, as with --vault.")
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     vault: VaultOption = None,
     waiver: Annotated[
         str | None,
-        typer.Option(help="Open before predictions are closed, for this recorded reason."),
+        typer.Option(
+            "--waiver", help="Open before predictions are closed, for this recorded reason."
+        ),
     ] = None,
 ) -> None:
-    """Open every sealed label against its seal: all of them, or none."""
+    """Open every sealed label against its seal.
+
+    All of them, or none.
+    """
     path = labels if labels is not None else vault_path(ledger, vault)
     with writing(ledger) as session:
         count = unseal_labels(session, read_vault(path), waiver)
@@ -106,7 +113,21 @@ def unseal(
 
 
 def unseal_labels(session: Session, entries: dict[str, VaultEntry], waiver: str | None) -> int:
-    """Append the unsealings; return how many."""
+    """Append the unsealings; return how many.
+
+    Raises:
+        OrderError: nothing is sealed, all is open already, or an order rule refuses.
+        BadInputError: the vault lacks a label.
+    """
+    cards = session.state().cards.values()
+    if all(card.sealed_seq is None or card.unsealed_seq is not None for card in cards):
+        opened = [card.unsealed_seq for card in cards if card.unsealed_seq is not None]
+        raise OrderError(
+            "order.unseal-target",
+            "every sealed label is open already" if opened else "no label is sealed",
+            seq=min(opened, default=None),
+            remedy="Go on with `ledger replay`." if opened else "Seal them with `ledger seal`.",
+        )
     excuse = Waiver(reason=waiver, authority=system_actor()) if waiver else None
     return len(session.commit(lambda state: decide_unseal(state, entries, waiver=excuse)))
 
@@ -120,7 +141,10 @@ def annul(
     detail: Annotated[str, typer.Option("--detail", help="What happened, in a sentence.")],
     ledger: LedgerOption = DEFAULT_LEDGER,
 ) -> None:
-    """Take a card out of every denominator, by a reason that stays in the log."""
+    """Take a card out of every denominator.
+
+    The reason stays in the log.
+    """
     with writing(ledger) as session:
         payload = CardAnnulled(card_id=card, reason=reason, detail=detail, authority=system_actor())
         (seq,) = session.commit(lambda _: [payload])
@@ -135,7 +159,10 @@ def revise(
     reason: ReasonOption,
     ledger: LedgerOption = DEFAULT_LEDGER,
 ) -> None:
-    """Record a later resolution of a card; it supersedes, and both stay readable."""
+    """Record a later resolution of a card.
+
+    It supersedes the label in force; both stay readable.
+    """
     with writing(ledger) as session:
         (seq,) = session.commit(lambda state: _revision(state, card, resolution, reason))
     say(f"event {seq}: card {card} now resolves {resolution}")
@@ -145,19 +172,42 @@ def _revision(
     state: ProtocolState, card: str, resolution: Literal["yes", "no"], reason: str
 ) -> Iterator[LabelRevised]:
     known = state.cards.get(card)
-    if known is None or known.label_seq is None:
-        raise BadInputError(
-            f"card {card} has no open label to revise", remedy="Open labels with `ledger unseal`."
+    if known is not None and known.label_seq is None:
+        raise OrderError(
+            "order.revision",
+            f"card {card} has no open label to revise",
+            seq=known.sealed_seq,
+            remedy="Open labels with `ledger unseal` first.",
         )
     yield LabelRevised(
         card_id=card,
-        supersedes_seq=known.label_seq,
+        supersedes_seq=0 if known is None or known.label_seq is None else known.label_seq,
         resolution=resolution,
         reason=reason,
         authority=system_actor(),
     )
 
 
-def _sealed(state: ProtocolState, card_id: str) -> bool:
-    card = state.cards.get(card_id)
-    return card is not None and card.sealed_seq is not None
+def _unsealed(state: ProtocolState, private: Iterable[PrivateObject]) -> Iterator[PrivateObject]:
+    sealed: list[int] = []
+    found = False
+    for label in private:
+        card = state.cards.get(label.card_id)
+        if card is None:
+            raise OrderError(
+                "order.card-before-use",
+                f"card {label.card_id} is not frozen",
+                remedy="Freeze it with `ledger cards freeze` first.",
+            )
+        if card.sealed_seq is None:
+            found = True
+            yield label
+        else:
+            sealed.append(card.sealed_seq)
+    if not found:
+        raise OrderError(
+            "order.seal-once",
+            "every label is sealed already",
+            seq=min(sealed, default=None),
+            remedy="Go on with `ledger preregister`.",
+        )

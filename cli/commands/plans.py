@@ -10,7 +10,7 @@ import typer
 from cli.rendering import say
 from cli.system import system_actor
 from cli.wiring import DEFAULT_LEDGER, LedgerOption, writing
-from ledger.errors import BadInputError
+from ledger.errors import BadInputError, OrderError
 from ledger.session import Session
 from scoring.plan import amend_plan, load_plan
 
@@ -18,7 +18,10 @@ PlanArgument = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
 
 
 def preregister(plan: PlanArgument, ledger: LedgerOption = DEFAULT_LEDGER) -> None:
-    """Register the evaluation's plan, before the first prediction that it covers."""
+    """Register the plan of the evaluation.
+
+    Before the first prediction that it covers. What it does not name will be exploratory.
+    """
     with writing(ledger) as session:
         seq = register_plan(session, plan)
     say(f"event {seq}: plan registered; what it does not name will be exploratory")
@@ -46,15 +49,20 @@ def register_plan(session: Session, path: Path) -> int:
 
 def amend(
     plan: PlanArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Why the plan changes.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why the plan changes, in a sentence.")],
     ledger: LedgerOption = DEFAULT_LEDGER,
 ) -> None:
-    """Replace the plan, with a reason, before any label opens; both versions stay in the log."""
+    """Replace the plan, with a reason, before any label opens.
+
+    Both versions stay in the log.
+    """
     with writing(ledger) as session:
         in_force = session.state().plan_seq
         if in_force is None:
-            raise BadInputError(
-                "there is no plan to amend", remedy="Register one with `ledger preregister`."
+            raise OrderError(
+                "order.amends-current",
+                "there is no plan to amend",
+                remedy="Register one with `ledger preregister PLAN.yaml` first.",
             )
         payload = amend_plan(plan, amends_seq=in_force, reason=reason, authority=system_actor())
         (seq,) = session.commit(lambda _: [payload])

@@ -10,7 +10,7 @@ import typer
 
 from cli.rendering import say
 from cli.wiring import DEFAULT_LEDGER, LedgerOption, writing
-from ledger.errors import BadInputError
+from ledger.errors import OrderError
 from ledger.protocol.decide import decide_blends, decide_close, decide_import
 from ledger.session import Session
 from scoring.prediction_file import read_predictions
@@ -23,7 +23,7 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A .csv or .jsonl file, one row a cell.")],
     ledger: LedgerOption = DEFAULT_LEDGER,
 ) -> None:
-    """Freeze the predictions of a file: all of them, or none.
+    """Freeze the predictions of a file, all of them or none.
 
     Required columns: card, method, p_yes. Optional: draw, provider, route, requested_model,
     resolved_model, prompt_version, prompt_digest, response_id, unresolved_mass,
@@ -44,8 +44,10 @@ def import_predictions(session: Session, file: Path) -> tuple[int, int]:
     """
     methods = session.state().methods
     if not methods:
-        raise BadInputError(
-            "no plan is registered", remedy="Register one with `ledger preregister PLAN.yaml`."
+        raise OrderError(
+            "order.plan-before-use",
+            f"no plan covers the predictions of {file}",
+            remedy="Register one with `ledger preregister PLAN.yaml` first.",
         )
     predictions = list(read_predictions(file, methods))
     seqs = session.commit(lambda state: decide_import(state, predictions))
@@ -59,7 +61,10 @@ def close(
         typer.Option(help="Declare cells without any attempt as missing, for this reason."),
     ] = None,
 ) -> None:
-    """Close predictions: compute registered blends, account for every cell, add nothing more."""
+    """Close predictions: nothing can be added after this.
+
+    Computes the registered blends and accounts for every registered cell.
+    """
     with writing(ledger) as session:
         seqs = close_predictions(session, missing)
     say(f"event {seqs[-1]}: predictions closed, {len(seqs) - 1} blends computed")

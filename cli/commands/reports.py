@@ -26,7 +26,10 @@ def replay(
     compare: CompareOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Recompute every score, test and table from the log; the same bytes on every replay."""
+    """Recompute every score and table from the log alone.
+
+    The same bytes on every replay.
+    """
     with reading(ledger) as store:
         report_ = build_report(store, compare=_pairs(compare))
         names = write_report(report_, store, out) if out is not None else []
@@ -43,7 +46,10 @@ def report(
     out: OutOption = None,
     compare: CompareOption = None,
 ) -> None:
-    """Replay, and record in the log what is published: scores, table digests, number of looks."""
+    """Replay, and record in the log what is published.
+
+    Scores, digests of the tables and the number of looks.
+    """
     with writing(ledger) as session:
         store = session.store
         report_ = build_report(store, compare=_pairs(compare))

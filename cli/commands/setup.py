@@ -1,19 +1,15 @@
-"""`ledger init` and `ledger doctor`."""
+"""`ledger init`: a new log and its signing key."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cards.pack import list_packs
-from cli.rendering import print_json, say
+from cli.rendering import say
 from cli.system import system_actor, system_clock, system_entropy
-from cli.wiring import DEFAULT_LEDGER, JsonOption, LedgerOption, key_path, write_key
+from cli.wiring import DEFAULT_LEDGER, LedgerOption, key_path, write_key
 from ledger.errors import LedgerFileError
 from ledger.events.anchor import LedgerOpened
 from ledger.events.codec import draft_event
@@ -22,17 +18,19 @@ from ledger.signed_note import SignerKey, format_verifier_key
 from ledger.store.sqlite import SqliteStore
 
 _SEED_BYTES = 32
-_KEYS = ("OPENAI_API_KEY", "EXA_API_KEY", "ASKNEWS_CLIENT_ID", "METACULUS_TOKEN")
 
 
 def init(
     ledger: LedgerOption = DEFAULT_LEDGER,
     origin: Annotated[
         str,
-        typer.Option(help="The log's public name, such as example.org/my-benchmark."),
+        typer.Option("--origin", help="The log's public name, such as example.org/my-benchmark."),
     ] = "forecast-ledger.local/evaluation",
 ) -> None:
-    """Create a ledger: its first event, and a signing key beside it (mode 0600)."""
+    """Create a ledger and, beside it, its signing key.
+
+    The key has mode 0600. Nothing that exists is replaced.
+    """
     key = create_ledger(ledger, origin)
     say(f"created {ledger} for {origin}")
     say(f"signing key in {key_path(ledger)}, mode 0600: keep it; whoever has it can sign for you")
@@ -43,9 +41,12 @@ def create_ledger(ledger: Path, origin: str) -> SignerKey:
     """Create a ledger file and its signing key; neither replaces anything.
 
     Raises:
-        LedgerFileError: one of the files is there already.
+        LedgerFileError: one of the files is there already, or their folder is not.
+        BadInputError: the origin or the actor is not a name that fits.
     """
     key = SignerKey(name=origin, seed=system_entropy(_SEED_BYTES))
+    if not ledger.parent.is_dir():
+        raise LedgerFileError(f"there is no folder {ledger.parent}. Create it first.")
     if ledger.exists() or key_path(ledger).exists():
         taken = ledger if ledger.exists() else key_path(ledger)
         raise LedgerFileError(f"{taken} exists already. Choose another path; none is replaced.")
@@ -65,29 +66,8 @@ def create_ledger(ledger: Path, origin: str) -> SignerKey:
             clock=system_clock,
             entropy=system_entropy,
         ).close()
-    except LedgerFileError:
+    except BaseException:
+        # Also when interrupted: a key without its ledger would be in the way of the next try.
         key_path(ledger).unlink()
         raise
     return key
-
-
-def doctor(json: JsonOption = False) -> None:
-    """Say what this installation has: versions, packs, keys in the environment."""
-    report = {
-        "python": sys.version.split()[0],
-        "versions": {
-            name: importlib.metadata.version(name)
-            for name in ("forecast-ledger", "sqlite-utils", "pydantic", "numpy", "cryptography")
-        },
-        "packs": [pack.header.id for pack in list_packs()],
-        "keys": {name: name in os.environ for name in _KEYS},
-    }
-    if json:
-        print_json(report)
-        return
-    say(f"Python {report['python']}")
-    for name, version in report["versions"].items():  # type: ignore[union-attr, attr-defined]
-        say(f"{name} {version}")
-    say(f"packs: {', '.join(pack.header.id for pack in list_packs())}")
-    for name in _KEYS:
-        say(f"{name}: {'set' if name in os.environ else 'not set (needed only for live runs)'}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationError
 
+from ledger.errors import DamagedLedgerError
 from ledger.events.base import (
     Answer,
     Date,
@@ -120,7 +121,8 @@ class PrivateObject(Payload):
     """What a seal hides. Its canonical bytes are what the commitment covers.
 
     `forbidden` lists strings besides the entity map's real names that no prompt may carry, so that
-    unsealing opens every forbidden digest of the public card.
+    unsealing opens every forbidden digest of the public card. The repr shows the card id alone: a
+    label must not reach a log or a traceback.
     """
 
     card_id: Identifier
@@ -131,6 +133,24 @@ class PrivateObject(Payload):
     entity_map: dict[str, str] = Field(default_factory=dict)
     forbidden: tuple[Name, ...] = ()
     leakage_risk: LeakageRisk | None = None
+
+    def __repr_args__(self) -> list[tuple[str | None, str]]:
+        return [("card_id", self.card_id)]
+
+
+def read_private(private_json: str, *, seq: int) -> PrivateObject:
+    """Read the private object of the `label.unsealed` that is event `seq`.
+
+    Raises:
+        DamagedLedgerError: it is none; the message shows nothing of it.
+    """
+    try:
+        return PrivateObject.model_validate_json(private_json)
+    except ValidationError:
+        # Without the cause: pydantic's message quotes what it was given.
+        raise DamagedLedgerError(
+            f"the label opened by event {seq} is no private object. Run `ledger verify`."
+        ) from None
 
 
 class Waiver(Payload):

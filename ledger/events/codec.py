@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
-from ledger.canonical import canonicalize_exact, parse_strict
-from ledger.errors import BugError, DamagedLedgerError
+from ledger.canonical import canonicalize_exact
+from ledger.errors import BadInputError, BugError, DamagedLedgerError
 from ledger.events.base import Payload
 from ledger.events.registry import BY_MODEL, BY_NAME
 from ledger.store.port import Draft, Record
@@ -73,12 +74,12 @@ def read_event(record: Record, *, upcasts: Sequence[Upcast] = UPCASTS) -> Event:
     """Read a stored record back.
 
     Raises:
-        DamagedLedgerError: a known type whose bytes are not a valid payload.
+        DamagedLedgerError: a known type whose bytes are not a valid payload in canonical form.
     """
     fields = record.fields
     seq, name, recorded_at = fields["seq"], fields["type"], fields["recorded_at"]
     row = BY_NAME.get(name)
-    if row is None or fields["type_v"] > row.version:
+    if row is None or not 1 <= fields["type_v"] <= row.version:
         return Event(seq, name, recorded_at, None, "unknown")
     if record.payload is None:
         return Event(seq, name, recorded_at, None, "withheld")
@@ -95,9 +96,12 @@ def read_event(record: Record, *, upcasts: Sequence[Upcast] = UPCASTS) -> Event:
 def _read_payload(
     data: bytes, model: type[Payload], version: int, record: Record, upcasts: Sequence[Upcast]
 ) -> Payload:
+    # Canonical or refused: pydantic keeps the last of two equal keys, and says nothing.
+    value = from_json(data)
+    if canonicalize_exact(value) != data:
+        raise BadInputError("a payload that is not in its canonical form")
     if record.fields["type_v"] == version:
         return model.model_validate_json(data)
-    value = parse_strict(data)
     for at in range(record.fields["type_v"], version):
         step = next(
             (u for u in upcasts if u.name == record.fields["type"] and u.from_version == at), None

@@ -24,6 +24,7 @@ from ledger.events.base import (
     Sentence,
     Seq,
 )
+from ledger.printed import Printed
 
 MetricName = Literal[
     "brier", "log", "log_unclipped", "ece", "mce", "corp", "murphy", "sharpness", "auc"
@@ -58,9 +59,8 @@ class BlendPart(Payload):
 class BlendSpec(Payload):
     """`blend/1`: the weighted mean of other methods' aggregated probabilities.
 
-    `rounding` is the step to which an imported blend was rounded by whoever made it: an imported
-    value must lie within one half step, plus one half step for each rounded part, of the rule's.
-    It is null where the ledger computes the blend itself.
+    `rounding` is how far an imported blend may lie from the exact mean, since whoever made it
+    rounded it (`order.blend`). It is null where the ledger computes the blend itself.
     """
 
     parts: Annotated[tuple[BlendPart, ...], Field(min_length=2)]
@@ -111,6 +111,21 @@ class Comparison(Payload):
     a: Identifier
     b: Identifier
     primary: bool
+
+
+class PublishedInterval(Payload):
+    """An interval that a publication prints for a registered comparison, digit for digit.
+
+    Replay says which of its own intervals at this `level` print so: percentile, BCa or the limit
+    for infinitely many resamples.
+    """
+
+    source: Sentence
+    a: Identifier
+    b: Identifier
+    level: Probability
+    low: Printed
+    high: Printed
 
 
 class PermutationSpec(Payload):
@@ -223,6 +238,7 @@ class Plan(Payload):
     extraction_rule: RuleName
     blend_policy: Sentence
     comparisons: Annotated[tuple[Comparison, ...], Field(min_length=1)]
+    published_intervals: tuple[PublishedInterval, ...]
     statistical_test: StatisticalTest
     tie_thresholds: Annotated[tuple[Decimal9, ...], Field(min_length=1)]
     primary_tie_threshold: Decimal9

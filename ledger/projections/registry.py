@@ -11,7 +11,7 @@ from ledger.events.card import (
     LabelRevised,
     LabelSealed,
     LabelUnsealed,
-    PrivateObject,
+    read_private,
 )
 from ledger.events.codec import Event
 from ledger.events.plan import PlanAmended, PlanPreregistered
@@ -58,7 +58,7 @@ def _labels(event: Event, _record: Record) -> Iterable[Row]:
     if isinstance(p, LabelSealed):
         yield {"card": p.card_id, "commitment": p.seal.commitment, "sealed_seq": event.seq}
     if isinstance(p, LabelUnsealed):
-        private = PrivateObject.model_validate_json(p.private_json)
+        private = read_private(p.private_json, seq=event.seq)
         yield {"card": p.card_id, "label": private.resolution, "label_seq": event.seq}
     if isinstance(p, LabelRevised):
         yield {"card": p.card_id, "label": p.resolution, "label_seq": event.seq}
@@ -140,6 +140,25 @@ def _calls(event: Event, _record: Record) -> Iterable[Row]:
             dropped = len(p.evidence) - kept
             yield row | {"what": p.tool, "evidence_kept": kept, "evidence_dropped": dropped}
 
+
+LISTED_ONLY = frozenset(
+    {
+        "ledger.opened",
+        "world.initialized",
+        "tick.completed",
+        "branch.forked",
+        "timeline.ended",
+        "endpoint.updated",
+        "endpoint.settled",
+        "endpoint.rejected",
+        "claim.recorded",
+        "predictions.closed",
+        "checkpoint.anchored",
+        "payload.redacted",
+        "report.published",
+    }
+)
+"""Types without a table of their own: they stand in `event_list` alone."""
 
 PROJECTIONS: tuple[Projection, ...] = (
     Projection(

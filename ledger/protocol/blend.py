@@ -31,7 +31,10 @@ def aggregate_draws(aggregate: str, draws_units: list[int]) -> int:
 
 
 def probability_units(state: ProtocolState, method: MethodSpec, card_id: str) -> int | None:
-    """Return a method's aggregated probability for a card in 1e-9 units; None while missing."""
+    """Return a method's aggregated probability for a card in 1e-9 units; None while missing.
+
+    It is missing unless all registered draws are frozen, whatever the aggregate.
+    """
     if method.source == "constant":
         return CONSTANT_UNITS
     draws: list[int] = []
@@ -44,13 +47,17 @@ def probability_units(state: ProtocolState, method: MethodSpec, card_id: str) ->
 
 
 def blend_units(state: ProtocolState, method: MethodSpec, card_id: str) -> Fraction | None:
-    """Return the registered blend of a card in [0, 1], exactly; None while a part is missing."""
+    """Return the registered blend of a card in 1e-9 units, exactly.
+
+    None while a part is missing, or where a part is no registered method.
+    """
     if method.blend is None:
         raise BugError(f"method {method.id} is not a blend")
     total = Fraction(0)
     for part in method.blend.parts:
-        units = probability_units(state, state.methods[part.method], card_id)
+        source = state.methods.get(part.method)
+        units = None if source is None else probability_units(state, source, card_id)
         if units is None:
             return None
-        total += Fraction(parse_units(part.weight), UNITS) * Fraction(units, UNITS)
+        total += Fraction(parse_units(part.weight) * units, UNITS)
     return total

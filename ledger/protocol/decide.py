@@ -11,6 +11,7 @@ from ledger.decimals import format_units
 from ledger.errors import BadInputError, OrderError
 from ledger.events.base import ModelRoute, Payload
 from ledger.events.card import LabelUnsealed, Waiver
+from ledger.events.plan import MethodSpec
 from ledger.events.prediction import EmptyCell, Origin, PredictionFrozen, PredictionsClosed
 from ledger.protocol.blend import blend_units
 from ledger.protocol.state import Cell, ProtocolState
@@ -51,7 +52,7 @@ def decide_blends(state: ProtocolState) -> Iterator[PredictionFrozen]:
             blend = blend_units(state, method, card_id)
             if blend is None or Cell(method.id, card_id, 1) in state.cells:
                 continue
-            text = format_units(round(blend * 1_000_000_000))
+            text = format_units(round(blend))
             yield PredictionFrozen(
                 method=method.id,
                 card_id=card_id,
@@ -61,14 +62,20 @@ def decide_blends(state: ProtocolState) -> Iterator[PredictionFrozen]:
                 p_yes=text,
                 extraction_rule=method.extraction_rule,
                 model_route=ModelRoute(),
-                sources=tuple(
-                    state.cells[cell][0]
-                    for part in (method.blend.parts if method.blend else ())
-                    for cell in [Cell(part.method, card_id, 1)]
-                    if cell in state.cells
-                ),
+                sources=_part_seqs(state, method, card_id),
                 origin=Origin(kind="rule"),
             )
+
+
+def _part_seqs(state: ProtocolState, blend: MethodSpec, card_id: str) -> tuple[int, ...]:
+    """Return the seqs of every draw that a blend of a card rests on; constants have none."""
+    return tuple(
+        state.cells[Cell(method.id, card_id, draw)][0]
+        for part in (blend.blend.parts if blend.blend is not None else ())
+        for method in [state.methods[part.method]]
+        if method.source != "constant"
+        for draw in range(1, method.draws + 1)
+    )
 
 
 def decide_close(
@@ -83,8 +90,9 @@ def decide_close(
     Raises:
         OrderError: cells are empty and no reason was given.
     """
+    cells = state.registered_cells()
     empty: list[EmptyCell] = []
-    for cell in state.registered_cells():
+    for cell in cells:
         if cell in state.cells:
             continue
         failure = state.last_failure.get(cell)
@@ -104,8 +112,8 @@ def decide_close(
             )
         )
     yield PredictionsClosed(
-        expected=len(state.registered_cells()),
-        frozen=len(state.cells),
+        expected=len(cells),
+        frozen=len(cells) - len(empty),
         attempts=state.started,
         failed_attempts=state.failed,
         empty=tuple(empty),

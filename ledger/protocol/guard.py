@@ -1,7 +1,11 @@
 """The gate before every append: which rules judge which payload.
 
-A payload that is not listed has no order rule of its own. Add a rule: one function in its family,
-one row here, one row in docs/spec/events.md, one log that breaks exactly it.
+`checkpoint.anchored` and `report.published` are not listed: `order.anchor` and `order.report` are
+about roots and scores, which the commands that write them compute from the log. Of the rules about
+the end of a log, `order.label-dropped` is kept by `decide_unseal`, which opens all labels.
+
+Add a rule: one function in its family, one row here, one row in docs/spec/events.md, one log that
+breaks exactly it.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledger.errors import BugError
+from ledger.errors import OrderError
 from ledger.events.anchor import LedgerOpened, PayloadRedacted
 from ledger.events.base import Payload
 from ledger.events.branch import BranchForked, TimelineEnded
@@ -65,7 +69,11 @@ def guard(state: ProtocolState, payload: Payload, *, recorded_at: str) -> None:
     `recorded_at` is the moment at which it would be recorded, in the one text form.
     """
     if state.size == 0 and not isinstance(payload, LedgerOpened):
-        raise BugError("a ledger begins with ledger.opened")
+        raise OrderError(
+            "order.opened-first",
+            "the log is empty, and a ledger begins with ledger.opened",
+            remedy="Create it with `ledger init`.",
+        )
     if isinstance(payload, LabelUnsealed):
         reveal_rules.check_unsealed(state, payload, recorded_at)
         return

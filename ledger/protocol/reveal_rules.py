@@ -80,6 +80,7 @@ def check_annulled(state: ProtocolState, payload: CardAnnulled) -> None:
             "order.annulled-once",
             f"card {payload.card_id} is annulled already",
             seq=card.annulled_seq,
+            remedy="An annulment stands; record a later resolution as a revision.",
         )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ledger.decimals import UNITS, parse_units
-from ledger.errors import OrderError
+from ledger.decimals import format_units, parse_units
+from ledger.errors import OrderError, WithheldError
 from ledger.events.base import ModelRoute
 from ledger.events.call import AttemptFailed, AttemptStarted, ModelCalled, ToolCalled
-from ledger.events.plan import MethodSpec
+from ledger.events.plan import MethodSpec, Plan
 from ledger.events.prediction import PredictionFrozen, PredictionsClosed
 from ledger.protocol.blend import blend_units
 from ledger.protocol.setup_rules import frozen_card
@@ -43,12 +43,7 @@ def check_cell(state: ProtocolState, payload: NamesCell) -> MethodSpec:
             seq=card.frozen_seq,
             remedy="Seal it with `ledger seal` first.",
         )
-    if state.plan is None:
-        raise OrderError(
-            "order.plan-before-use",
-            f"no plan covers method {payload.method} on card {payload.card_id}",
-            remedy="Register one with `ledger preregister PLAN.yaml` first.",
-        )
+    _plan_in_force(state, f"method {payload.method} on card {payload.card_id}")
     method = _registered_method(state, payload)
     if state.closed_seq is not None:
         raise OrderError(
@@ -65,6 +60,21 @@ def check_cell(state: ProtocolState, payload: NamesCell) -> MethodSpec:
             remedy="Such a prediction proves nothing; start a new ledger with new cards.",
         )
     return method
+
+
+def _plan_in_force(state: ProtocolState, what: str) -> Plan:
+    if state.plan is not None:
+        return state.plan
+    if state.plan_seq is not None:
+        raise WithheldError(
+            f"the plan in force, event {state.plan_seq}, is redacted: nothing says whether it"
+            f" covers {what}. Amend it with the same plan first."
+        )
+    raise OrderError(
+        "order.plan-before-use",
+        f"no plan covers {what}",
+        remedy="Register one with `ledger preregister PLAN.yaml` first.",
+    )
 
 
 def _registered_method(state: ProtocolState, payload: NamesCell) -> MethodSpec:
@@ -221,9 +231,10 @@ def check_prediction(state: ProtocolState, payload: PredictionFrozen) -> None:
 def _check_cited_attempt(state: ProtocolState, payload: PredictionFrozen, cell: Cell) -> None:
     attempt = state.attempts.get(cell)
     under_way = attempt.number if attempt is not None and attempt.open_seq is not None else None
-    cited_well = payload.attempt is None and under_way is None
     if payload.origin.kind == "run":
         cited_well = under_way is not None and payload.attempt == under_way
+    else:
+        cited_well = payload.attempt is None
     if not cited_well:
         raise OrderError(
             "order.attempt-cited",
@@ -243,26 +254,30 @@ def _check_blend(state: ProtocolState, payload: PredictionFrozen, method: Method
             remedy="Freeze the parts first.",
         )
     units = parse_units(payload.p_yes)
-    blend = method.blend
-    step = parse_units(blend.rounding) if blend is not None and blend.rounding is not None else 0
-    exact = round(expected * UNITS)
-    if (step == 0 and units != exact) or abs(units - expected * UNITS) > max(step, 1):
+    rounding = method.blend.rounding if method.blend is not None else None
+    if rounding is None:
+        is_blend = units == round(expected)
+    else:
+        is_blend = abs(units - expected) <= parse_units(rounding)
+    if not is_blend:
         raise OrderError(
             "order.blend",
             f"{payload.p_yes} for {method.id} on card {payload.card_id} is not the registered blend"
-            f" {float(expected):.9f} of its parts",
+            f" {format_units(round(expected))} of its parts",
             remedy="Correct the value, the weights or the rounding.",
         )
 
 
 def check_closed(state: ProtocolState, payload: PredictionsClosed) -> None:
     """`order.close-once`, `order.attempt-unreported`, `order.close-counts`, `-complete`."""
-    if state.plan is None:
-        raise OrderError(
-            "order.plan-before-use", "there is no plan to close", remedy="Register one first."
-        )
+    _plan_in_force(state, "the closing")
     if state.closed_seq is not None:
-        raise OrderError("order.close-once", "predictions are closed already", seq=state.closed_seq)
+        raise OrderError(
+            "order.close-once",
+            "predictions are closed already",
+            seq=state.closed_seq,
+            remedy="Go on with `ledger unseal`.",
+        )
     for cell, attempt in state.attempts.items():
         if attempt.open_seq is not None:
             raise OrderError(
@@ -272,7 +287,8 @@ def check_closed(state: ProtocolState, payload: PredictionsClosed) -> None:
                 remedy="Resume the run, or record why it failed.",
             )
     cells = state.registered_cells()
-    counts = (len(cells), len(state.cells), state.started, state.failed)
+    frozen = sum(cell in state.cells for cell in cells)
+    counts = (len(cells), frozen, state.started, state.failed)
     if counts != (payload.expected, payload.frozen, payload.attempts, payload.failed_attempts):
         raise OrderError(
             "order.close-counts", f"the log counts {counts}", remedy="Close from the log itself."

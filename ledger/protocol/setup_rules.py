@@ -67,13 +67,19 @@ def check_plan(state: ProtocolState, payload: PlanPreregistered) -> None:
 
 
 def check_amended(state: ProtocolState, payload: PlanAmended) -> None:
-    """`order.amends-current`, `order.plan-after-unseal`, `order.plan-keeps-cells`."""
-    if state.plan_seq is None or payload.amends_seq != state.plan_seq:
+    """`order.plan-once`, `-amends-current`, `-plan-after-unseal` and `-plan-keeps-cells`."""
+    if state.plan_seq is None:
+        raise OrderError(
+            "order.plan-once",
+            "there is no plan to amend",
+            remedy="Register one with `ledger preregister PLAN.yaml` first.",
+        )
+    if payload.amends_seq != state.plan_seq:
         raise OrderError(
             "order.amends-current",
             f"the amendment names event {payload.amends_seq}, which is not the plan in force",
             seq=state.plan_seq,
-            remedy="Register a plan first, or amend the one in force.",
+            remedy="Amend the plan in force.",
         )
     _check_before_labels(state)
     methods = {method.id: method for method in payload.plan.methods}
@@ -83,11 +89,10 @@ def check_amended(state: ProtocolState, payload: PlanAmended) -> None:
         before = state.methods.get(cell.method)
         if (
             method is None
-            or before is None
             or cell.card_id not in cards
             or cell.draw > method.draws
             or method.source == "constant"
-            or method.extraction_rule != before.extraction_rule
+            or (before is not None and method.extraction_rule != before.extraction_rule)
         ):
             raise OrderError(
                 "order.plan-keeps-cells",

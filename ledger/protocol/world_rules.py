@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ledger.errors import OrderError
 from ledger.events.branch import BranchForked, TimelineEnded
 from ledger.events.endpoint import EndpointSettled, EndpointUpdated
@@ -11,15 +13,8 @@ from ledger.protocol.state import Cell, ProtocolState
 
 
 def check_world(state: ProtocolState, payload: WorldInitialized) -> None:
-    """A cell has one world, and only a registered cell has one."""
+    """Only a registered cell has a world; a second one begins its timelines anew."""
     check_cell(state, payload)
-    cell = Cell(payload.method, payload.card_id, payload.draw)
-    if cell in state.worlds:
-        raise OrderError(
-            "order.timeline",
-            f"cell {'/'.join(map(str, cell))} has a world already",
-            remedy="Resume it, or start another draw.",
-        )
 
 
 def check_tick(
@@ -37,21 +32,26 @@ def check_forked(state: ProtocolState, payload: BranchForked) -> None:
     held = _mass_of(state, cell, payload.parent)
     known = state.worlds[cell].keys() | state.ended.get(cell, set())
     for child in payload.children:
-        if child in known:
-            raise OrderError("order.timeline", f"timeline {child} exists already")
-    posted = {p.timeline: p.mass_units for p in payload.postings}
+        if child in known or payload.children.count(child) > 1:
+            raise OrderError(
+                "order.timeline",
+                f"the child {child} of timeline {payload.parent} is not new",
+                remedy="Give each child an id that no timeline of its cell ever had.",
+            )
+    posted = Counter[str]()
+    for posting in payload.postings:
+        posted[posting.timeline] += posting.mass_units
     balanced = (
-        len(posted) == len(payload.postings)
-        and sum(posted.values()) == 0
+        posted.total() == 0
         and posted.keys() == {payload.parent, *payload.children}
-        and -held <= posted[payload.parent] < 0
+        and -held <= posted[payload.parent]
         and all(posted[child] > 0 for child in payload.children)
     )
     if not balanced:
         raise OrderError(
             "order.mass-balance",
             f"the postings of the fork of {payload.parent} do not balance (it holds {held} units)",
-            remedy="Postings sum to zero and cover the parent and each child once.",
+            remedy="Postings sum to zero, and only the parent gives and only the children get.",
         )
 
 

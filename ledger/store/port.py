@@ -80,19 +80,35 @@ class Store(Protocol):
     ) -> Sequence[int]:
         """Append all drafts or none, and return the seq of each.
 
-        A draft whose idempotency key is stored with the same body returns the first event's seq.
+        A draft whose idempotency key is stored with the same body (type, version, stream, medium
+        and payload) returns the first event's seq.
 
         Raises:
             HeadMovedError: `expected_head` was given and is not the head any more.
             IdempotencyError: a key is stored with another body.
-            LedgerFileError: the file is held by another writer for too long.
+            WithheldError: the payload stored under a key is redacted and cannot be compared.
+            BadInputError: a key twice in one append, or a draft that fits no envelope.
+            LedgerFileError: the store is closed, or another writer holds the file for too long.
         """
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Record]:
-        """Yield the records with start <= seq < stop, in order, without loading them all."""
+        """Yield the records with start <= seq < stop, in order, without loading them all.
 
-    def redact(self, target_seq: int, draft: Draft) -> int:
-        """Append `draft` and delete salt and bytes of the target, both or neither."""
+        Seqs beyond either end are no error. What is appended meanwhile is not read.
+
+        Raises:
+            DamagedLedgerError: a gap, or bytes that do not match leaf, link or commitment.
+            LedgerFileError: the store is closed.
+        """
+
+    def redact(self, target_seq: int, draft: Draft, *, expected_head: Head | None = None) -> int:
+        """Append `draft` and delete salt and bytes of the target, both or neither.
+
+        Raises:
+            BadInputError: event 0, no such event, a payload that is gone already, or a draft whose
+                idempotency key is stored already.
+            HeadMovedError, LedgerFileError: as `append`.
+        """
 
     def close(self) -> None:
         """Release the file; a closed store refuses everything."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from ledger.canonical import MAX_INTEGER
+from ledger.clock import Clock, format_moment
 from ledger.commitment import PAYLOAD_TAG, SALT_BYTES, commit
 from ledger.envelope import (
     FIRST_PREV,
@@ -19,10 +22,14 @@ from ledger.envelope import (
     leaf_of,
 )
 from ledger.errors import BadInputError, IdempotencyError, WithheldError
-from ledger.ids import Entropy, format_uuid7
+from ledger.ids import RANDOM_BYTES, Entropy, format_uuid7
 from ledger.store.port import Draft, Head, Record
 
-_ID_BYTES = 10
+MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
+"""Longest payload that a verifier reads (docs/spec/verification.md, `payload.size`)."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,12 @@ class Stamp:
     recorded_at: str
     unix_ms: int
     entropy: Entropy
+
+    @classmethod
+    def take(cls, clock: Clock, entropy: Entropy) -> Stamp:
+        """Ask the clock once; the milliseconds are those of the text, rounded down."""
+        moment = clock()
+        return cls(format_moment(moment), (moment - _EPOCH) // _MILLISECOND, entropy)
 
 
 class Placed(NamedTuple):
@@ -62,7 +75,8 @@ def place_drafts(
     `stream_size` says how many events a stream holds before this batch; it is asked once a stream.
 
     Raises:
-        BadInputError: a token unfit for an envelope, or an envelope over 16 KiB.
+        BadInputError: a token or version unfit for an envelope, an envelope over 16 KiB, or a
+            payload over 64 MiB.
     """
     seq = head.size
     prev = head.leaf if head.size else bytes.fromhex(FIRST_PREV)
@@ -72,13 +86,13 @@ def place_drafts(
         stream_seq = sizes.get(draft.stream)
         if stream_seq is None:
             stream_seq = stream_size(draft.stream)
-        _check_tokens(draft, checked)
-        random_bytes = stamp.entropy(_ID_BYTES + SALT_BYTES)
-        salt = random_bytes[_ID_BYTES:]
+        _check_draft(draft, checked)
+        random_bytes = stamp.entropy(RANDOM_BYTES + SALT_BYTES)
+        salt = random_bytes[RANDOM_BYTES:]
         data = encode_fields(
             log=log,
             seq=seq,
-            event_id=format_uuid7(stamp.unix_ms, random_bytes[:_ID_BYTES]),
+            event_id=format_uuid7(stamp.unix_ms, random_bytes[:RANDOM_BYTES]),
             event_type=draft.type,
             type_v=draft.type_v,
             stream=draft.stream,
@@ -113,8 +127,15 @@ def place_drafts(
         prev = leaf
 
 
-def _check_tokens(draft: Draft, checked: set[str]) -> None:
+def _check_draft(draft: Draft, checked: set[str]) -> None:
     """Check each distinct token once a batch; a million equal actors cost one match."""
+    if type(draft.type_v) is not int or not 0 <= draft.type_v <= MAX_INTEGER:
+        raise BadInputError(f"the version {draft.type_v!r} of an event type is no whole number")
+    if len(draft.payload) > MAX_PAYLOAD_BYTES:
+        raise BadInputError(
+            f"a payload of {len(draft.payload)} bytes is over {MAX_PAYLOAD_BYTES}",
+            remedy="Keep large files outside and record their SHA-256.",
+        )
     # Keys are distinct by nature: remembering them would only cost memory.
     if draft.idem_key is not None:
         check_token(draft.idem_key, "idempotency key")
@@ -134,8 +155,17 @@ def _check_tokens(draft: Draft, checked: set[str]) -> None:
             checked.add(check_token(text, what))
 
 
-def same_body(first: Record, draft: Draft) -> Record:
-    """Return the stored event of an idempotency key if the draft says the same.
+def twice_in_one_append(key: str | None) -> BadInputError:
+    """Return the refusal of a key that two drafts of one append share."""
+    named = "an idempotency key" if key is None else f"the idempotency key {key!r}"
+    return BadInputError(
+        f"{named} stands twice in one append",
+        remedy="Nothing was written; give each event its own key.",
+    )
+
+
+def check_same_body(first: Record, draft: Draft) -> None:
+    """Let a draft pass whose key is stored, if it says the same as the stored event.
 
     Raises:
         IdempotencyError: another type, stream, medium or payload under the same key.
@@ -155,4 +185,17 @@ def same_body(first: Record, draft: Draft) -> Record:
             f"the key {key!r} was used by event {first.seq} with another body."
             " Nothing was written; choose another key or correct the input."
         )
-    return first
+
+
+def check_target(target: Record | None, target_seq: int) -> None:
+    """Refuse to redact what cannot be: event 0, no event, or a payload that is gone.
+
+    Raises:
+        BadInputError: with the reason (docs/spec/commitments.md, rule 4).
+    """
+    if target is None:
+        raise BadInputError(f"there is no event {target_seq} to redact")
+    if target_seq == 0:
+        raise BadInputError("event 0 is never redacted: without it nobody can read the log")
+    if target.salt is None:
+        raise BadInputError(f"the payload of event {target_seq} is redacted already")

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from sqlite_utils import Database
 
-from ledger.clock import Clock, format_moment
+from ledger.clock import Clock
 from ledger.commitment import PAYLOAD_TAG, check_commitment
-from ledger.envelope import EnvelopeFields, leaf_of, parse_envelope, read_envelope
+from ledger.envelope import check_log_id, leaf_of, read_envelope
 from ledger.errors import (
     BadInputError,
     BugError,
@@ -30,13 +32,24 @@ from ledger.errors import (
 )
 from ledger.ids import Entropy
 from ledger.store.port import EMPTY_HEAD, Draft, Head, Record
-from ledger.store.sequence import Placed, Stamp, place_drafts, same_body
+from ledger.store.sequence import (
+    Placed,
+    Stamp,
+    check_same_body,
+    check_target,
+    place_drafts,
+    twice_in_one_append,
+)
 
 APPLICATION_ID = 0x464C4447
 """'FLDG' in the SQLite header: `file` and the verifier know a ledger by it."""
 
 BUSY_TIMEOUT_S = 60
-_CHUNK = 1_000
+PROJECTION_SNAPSHOTS = "projection_snapshots"
+"""The table that names every projected table (ledger/projections/port.py)."""
+
+_WRITE_CHUNK = 1_000
+_READ_CHUNK = 250
 _KEYS_A_QUERY = 500
 
 SCHEMA = """
@@ -66,7 +79,7 @@ _INSERT_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_PAYLOAD = "INSERT INTO payloads VALUES (?, ?, ?)"
 _SELECT = (
     "SELECT e.seq, e.envelope, e.leaf, p.salt, p.bytes, p.seq FROM events e"
-    " LEFT JOIN payloads p ON p.seq = e.seq"
+    " LEFT JOIN payloads p ON p.seq = e.seq WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq"
 )
 
 
@@ -78,18 +91,22 @@ class SqliteStore:
 
         Raises:
             LedgerFileError: missing, not SQLite, not a ledger, or without a first event.
+            DamagedLedgerError: the first event cannot be read.
         """
         if not path.is_file():
             raise LedgerFileError(
                 f"there is no ledger at {path}. Create one with `ledger init`, or name another"
                 " with --ledger."
             )
-        self._start(path, clock=clock, entropy=entropy)
-        first = self._conn.execute("SELECT envelope FROM events WHERE seq = 0").fetchone()
-        if first is None:
+        self._use(_connect(path), clock=clock, entropy=entropy)
+        try:
+            first = next(self.read(0, 1), None)
+            if first is None:
+                raise LedgerFileError(f"{path} holds no events. Run `ledger verify {path}`.")
+        except LedgerError:
             self.close()
-            raise LedgerFileError(f"{path} holds no events. Run `ledger verify {path}`.")
-        self._log = _parse(0, first[0])["log"]
+            raise
+        self._log = first.fields["log"]
 
     @classmethod
     def create(
@@ -99,48 +116,32 @@ class SqliteStore:
 
         Raises:
             LedgerFileError: something is already there, or the folder cannot be written.
+            BadInputError: a log id or a first event that fits no envelope.
         """
+        check_log_id(log_id)
         if path.exists():
             raise LedgerFileError(f"{path} exists already. Choose another path; none is replaced.")
-        draft_path = path.with_name(f".{path.name}.{os.getpid()}.new")
-        draft_path.unlink(missing_ok=True)
         try:
-            conn = sqlite3.connect(draft_path)
-        except sqlite3.Error as error:
-            raise LedgerFileError(f"cannot write in {path.parent}: {error}.") from error
-        with conn:
-            conn.executescript(
-                f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;"
-                f" PRAGMA secure_delete = ON; {SCHEMA}"
-            )
-        store = cls.__new__(cls)
-        store._use(conn, clock=clock, entropy=entropy)  # noqa: SLF001 - our own constructor
-        store._log = log_id  # noqa: SLF001
-        try:
-            store.append([first])
-            store.close()
-            # link() fails if the name was taken meanwhile; rename() would replace it.
-            os.link(draft_path, path)
+            # A folder of its own: what a kill leaves behind is never taken for a later attempt's.
+            with tempfile.TemporaryDirectory(
+                prefix=f".{path.name}.", suffix=".new", dir=path.parent
+            ) as folder:
+                new = Path(folder) / path.name
+                store = cls.__new__(cls)
+                store._use(_make_file(new), clock=clock, entropy=entropy)  # noqa: SLF001 - ours
+                store._log = log_id  # noqa: SLF001
+                try:
+                    store.append([first])
+                finally:
+                    store.close()
+                # link() fails if the name was taken meanwhile; rename() would replace it.
+                os.link(new, path)
+            _sync_folder(path.parent)
         except FileExistsError as error:
             raise LedgerFileError(f"{path} exists already. Choose another path.") from error
-        finally:
-            draft_path.unlink(missing_ok=True)
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerFileError(f"cannot create a ledger in {path.parent}: {error}.") from error
         return cls(path, clock=clock, entropy=entropy)
-
-    def _start(self, path: Path, *, clock: Clock, entropy: Entropy) -> None:
-        try:
-            conn = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
-            if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-                conn.close()
-                raise LedgerFileError(f"{path} is not a forecast-ledger file. Name another one.")
-            conn.execute("PRAGMA journal_mode = WAL")
-            conn.execute("PRAGMA synchronous = FULL")
-            conn.execute("PRAGMA secure_delete = ON")
-        except sqlite3.Error as error:
-            raise LedgerFileError(
-                f"{path} cannot be opened as a ledger: {error}. Run `ledger verify {path}`."
-            ) from error
-        self._use(conn, clock=clock, entropy=entropy)
 
     def _use(self, conn: sqlite3.Connection, *, clock: Clock, entropy: Entropy) -> None:
         # Transactions are ours alone: the driver must not begin or end any.
@@ -156,33 +157,33 @@ class SqliteStore:
 
     def head(self) -> Head:
         """Return the present head."""
-        row = self._conn.execute("SELECT seq, leaf FROM events ORDER BY seq DESC LIMIT 1")
-        last = row.fetchone()
-        return EMPTY_HEAD if last is None else Head(last[0] + 1, last[1])
+        rows = self._query("SELECT seq, leaf FROM events ORDER BY seq DESC LIMIT 1")
+        return Head(rows[0][0] + 1, rows[0][1]) if rows else EMPTY_HEAD
 
     def append(
         self, drafts: Iterable[Draft], *, expected_head: Head | None = None
     ) -> Sequence[int]:
         """Append all drafts or none (see Store.append)."""
         with self._immediate():
-            return self._append(drafts, expected_head)
+            return self._append(drafts, self._expect(expected_head))
 
-    def _append(self, drafts: Iterable[Draft], expected_head: Head | None) -> Sequence[int]:
+    def _expect(self, expected: Head | None) -> Head:
         head = self.head()
-        if expected_head is not None and expected_head != head:
+        if expected is not None and expected != head:
             raise HeadMovedError("another writer appended first. Read the log again and retry.")
-        moment = self._clock()
-        stamp = Stamp(format_moment(moment), int(moment.timestamp() * 1000), self._entropy)
+        return head
+
+    def _append(self, drafts: Iterable[Draft], head: Head) -> Sequence[int]:
         known: dict[int, int] = {}
         placed = place_drafts(
-            self._fresh(drafts, known),
+            self._fresh(drafts, known, head),
             log=self._log,
             head=head,
-            stamp=stamp,
+            stamp=Stamp.take(self._clock, self._entropy),
             stream_size=self._stream_size,
         )
         size = head.size
-        while chunk := list(islice(placed, _CHUNK)):
+        while chunk := list(islice(placed, _WRITE_CHUNK)):
             self._insert(chunk)
             size += len(chunk)
         if not known:
@@ -192,80 +193,134 @@ class SqliteStore:
             known[i] if i in known else next(fresh) for i in range(size - head.size + len(known))
         ]
 
-    def _fresh(self, drafts: Iterable[Draft], known: dict[int, int]) -> Iterator[Draft]:
-        """Yield the drafts whose key is new; note the seqs of the others by their place."""
+    def _fresh(self, drafts: Iterable[Draft], known: dict[int, int], head: Head) -> Iterator[Draft]:
+        """Yield the drafts whose key is new; note the seqs of the others by their place.
+
+        A new key that comes twice is refused by UNIQUE within a chunk, and here beyond it: keys of
+        a million drafts need not be remembered.
+        """
         index = 0
         source = iter(drafts)
+        reused: set[str | None] = set()
         while chunk := list(islice(source, _KEYS_A_QUERY)):
             stored = self._stored_keys([d.idem_key for d in chunk if d.idem_key is not None])
             for draft in chunk:
                 if draft.idem_key in stored:
-                    row = self._conn.execute(
-                        f"{_SELECT} WHERE e.idem_key = ?", (draft.idem_key,)
-                    ).fetchone()
-                    known[index] = same_body(_record(row), draft).seq
+                    seq = stored[draft.idem_key]
+                    if seq >= head.size or draft.idem_key in reused:
+                        raise twice_in_one_append(draft.idem_key)
+                    reused.add(draft.idem_key)
+                    check_same_body(next(self.read(seq, seq + 1)), draft)
+                    known[index] = seq
                 else:
                     yield draft
                 index += 1
 
-    def _stored_keys(self, keys: list[str]) -> set[str | None]:
+    def _stored_keys(self, keys: list[str]) -> dict[str | None, int]:
         if not keys:
-            return set()
+            return {}
         places = ",".join("?" * len(keys))
-        rows = self._conn.execute(f"SELECT idem_key FROM events WHERE idem_key IN ({places})", keys)
-        return {row[0] for row in rows}
+        sql = f"SELECT idem_key, seq FROM events WHERE idem_key IN ({places})"
+        return dict(self._query(sql, keys))
 
     def _insert(self, placed: list[Placed]) -> None:
         try:
             self._conn.executemany(_INSERT_EVENT, [event[:8] for event in placed])
             self._conn.executemany(_INSERT_PAYLOAD, [(e[0], e[8], e[9]) for e in placed])
         except sqlite3.IntegrityError as error:
-            if "idem_key" in str(error):
-                raise BadInputError("an idempotency key stands twice in one append") from error
+            if "events.idem_key" in str(error):
+                raise twice_in_one_append(_first_repeated(placed)) from error
             raise BugError(f"the store refused its own sequence: {error}") from error
 
     def _stream_size(self, stream: str) -> int:
-        row = self._conn.execute(
-            "SELECT MAX(stream_seq) FROM events WHERE stream = ?", (stream,)
-        ).fetchone()
-        return 0 if row[0] is None else int(row[0]) + 1
+        ((last,),) = self._query("SELECT MAX(stream_seq) FROM events WHERE stream = ?", (stream,))
+        return 0 if last is None else int(last) + 1
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Record]:
-        """Yield the records with start <= seq < stop, from one consistent snapshot a chunk."""
-        last = stop if stop is not None else self.head().size
-        while start < last:
-            rows = self._conn.execute(
-                f"{_SELECT} WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq",
-                (start, min(start + _CHUNK, last)),
-            ).fetchall()
-            for row in rows:
-                yield _record(row)
-            start += _CHUNK
+        """Yield the records with start <= seq < stop (see Store.read), a chunk a query.
 
-    def redact(self, target_seq: int, draft: Draft) -> int:
-        """Append `draft`, delete salt and bytes of the target, and scrub the file's free pages."""
+        No query stays open between two records: one would hold back the write-ahead log.
+        """
+        size = self.head().size
+        last = size if stop is None else min(stop, size)
+        seq, prev = max(start, 0), None
+        while seq < last:
+            rows = self._query(_SELECT, (seq, min(seq + _READ_CHUNK, last)))
+            if not rows:
+                raise _damaged(seq, "is missing")
+            for row in rows:
+                record = _record(seq, row)
+                if prev is not None and record.fields["prev"] != prev:
+                    raise _damaged(seq, "does not follow the event before it")
+                yield record
+                seq, prev = seq + 1, record.leaf.hex()
+
+    def redact(self, target_seq: int, draft: Draft, *, expected_head: Head | None = None) -> int:
+        """Append `draft` and delete salt and bytes of the target (see Store.redact).
+
+        Projected tables may hold what is deleted: they are dropped with it, and the next refresh
+        makes them anew. The file is then rewritten, since pages that SQLite split or merged may
+        keep old rows in their slack even under `secure_delete`. Cost: the size of the file.
+
+        Raises:
+            LedgerFileError: also where the redaction is written but another connection reads an
+                older state, so that its bytes cannot be scrubbed yet.
+        """
         with self._immediate():
-            if not 0 <= target_seq < self.head().size:
-                raise BadInputError(f"there is no event {target_seq} to redact")
-            (seq,) = self._append([draft], None)
+            head = self._expect(expected_head)
+            check_target(next(self.read(target_seq, target_seq + 1), None), target_seq)
+            (seq,) = self._append([draft], head)
+            if seq != head.size:
+                raise BadInputError(f"the key {draft.idem_key!r} of a redaction is used already")
             self._conn.execute(
                 "UPDATE payloads SET salt = NULL, bytes = NULL WHERE seq = ?", (target_seq,)
             )
-        # The old page may still stand in the write-ahead log: fold it in and cut it.
-        self._conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._drop_projections()
+        self._scrub(seq)
         return seq
 
+    def _drop_projections(self) -> None:
+        database = self.database
+        snapshots = database.table(PROJECTION_SNAPSHOTS)
+        if not snapshots.exists():
+            return
+        for row in list(snapshots.rows):
+            database.table(str(row["projection"])).drop(ignore=True)
+        snapshots.drop()
+
+    def _scrub(self, seq: int) -> None:
+        """Rewrite the file without slack, fold the write-ahead log into it and cut the log."""
+        try:
+            self._conn.execute("VACUUM")
+            busy = self._query("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
+        except sqlite3.Error as error:
+            raise _unscrubbed(seq, str(error)) from error
+        if busy:
+            raise _unscrubbed(seq, "another process reads an older state")
+
     def close(self) -> None:
-        """Release the file."""
+        """Release the file; everything is refused from here on."""
         self._conn.close()
+
+    def _query(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        try:
+            return self._conn.execute(sql, parameters).fetchall()
+        except sqlite3.ProgrammingError as error:
+            raise LedgerFileError(f"this ledger is closed ({error}) Open it again.") from error
+        except sqlite3.OperationalError as error:
+            raise LedgerFileError(f"the ledger cannot be read: {error}.") from error
+        except sqlite3.Error as error:
+            raise DamagedLedgerError(
+                f"the ledger file is damaged: {error}. Run `ledger verify`."
+            ) from error
 
     @contextmanager
     def _immediate(self) -> Iterator[None]:
         try:
             self._conn.execute("BEGIN IMMEDIATE")
         except sqlite3.ProgrammingError as error:
-            raise LedgerFileError("this ledger is closed. Open it again.") from error
-        except sqlite3.OperationalError as error:
+            raise LedgerFileError(f"this ledger is closed ({error}) Open it again.") from error
+        except sqlite3.Error as error:
             raise LedgerFileError(
                 f"the ledger cannot be written: {error}. Is another writer holding it?"
             ) from error
@@ -280,31 +335,96 @@ class SqliteStore:
             raise LedgerFileError(f"the append failed and was undone: {error}.") from error
 
 
-def _parse(seq: int, data: bytes) -> EnvelopeFields:
+def _connect(path: Path) -> sqlite3.Connection:
+    conn = None
     try:
-        return parse_envelope(data)
-    except BadInputError as error:
-        raise DamagedLedgerError(f"event {seq}: {error} Run `ledger verify`.") from error
+        conn = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
+        found = conn.execute("PRAGMA application_id").fetchone()[0]
+        if found == APPLICATION_ID:
+            conn.execute("PRAGMA journal_mode = WAL")
+            _set_pragmas(conn)
+            return conn
+    except sqlite3.Error as error:
+        if conn is not None:
+            conn.close()
+        raise LedgerFileError(
+            f"{path} cannot be opened as a ledger: {error}. Run `ledger verify {path}`."
+        ) from error
+    conn.close()
+    raise LedgerFileError(f"{path} is not a forecast-ledger file. Name another one.")
 
 
-def _record(row: tuple[int, bytes, bytes, bytes | None, bytes | None, int | None]) -> Record:
+def _make_file(path: Path) -> sqlite3.Connection:
+    conn = sqlite3.connect(path)
+    # In the file from its first page on: two openers that switch a file to WAL lock each other out.
+    conn.execute("PRAGMA journal_mode = WAL")
+    _set_pragmas(conn)
+    conn.executescript(
+        f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1; {SCHEMA}"
+    )
+    return conn
+
+
+def _set_pragmas(conn: sqlite3.Connection) -> None:
+    conn.execute("PRAGMA synchronous = FULL")
+    conn.execute("PRAGMA secure_delete = ON")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name durable: fsync of the file does not cover its folder's entry."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _first_repeated(placed: list[Placed]) -> str | None:
+    seen: set[str] = set()
+    for event in placed:
+        if event.idem_key in seen:
+            return event.idem_key
+        if event.idem_key is not None:
+            seen.add(event.idem_key)
+    # The first of the two went in with an earlier chunk of this append.
+    return None
+
+
+def _unscrubbed(seq: int, why: str) -> LedgerFileError:
+    return LedgerFileError(
+        f"the redaction is written as event {seq}, but its old bytes may still stand in the file:"
+        f" {why}. Close every program that has the ledger open: the last to close cuts them out."
+    )
+
+
+def _damaged(seq: int, what: str) -> DamagedLedgerError:
+    return DamagedLedgerError(f"event {seq} {what}. Run `ledger verify`.")
+
+
+def _record(
+    expected_seq: int, row: tuple[int, bytes, bytes, bytes | None, bytes | None, int | None]
+) -> Record:
     """Build a record, having checked its hashes: 9 us instead of 30 for the strict parser.
 
     Form and canonical order are the verifier's; what is read here was at least hashed as it stands.
     """
     seq, data, leaf, salt, payload, payload_seq = row
+    if seq != expected_seq:
+        raise _damaged(expected_seq, "is missing")
     if payload_seq is None:
-        raise DamagedLedgerError(f"event {seq} has lost its payload row. Run `ledger verify`.")
+        raise _damaged(seq, "has lost its payload row")
     if leaf_of(data) != leaf:
-        raise DamagedLedgerError(f"event {seq} does not match its leaf hash. Run `ledger verify`.")
+        raise _damaged(seq, "does not match its leaf hash")
     try:
         fields = read_envelope(data)
     except ValueError as error:
-        raise DamagedLedgerError(f"event {seq} is no envelope. Run `ledger verify`.") from error
+        raise _damaged(seq, "is no envelope") from error
+    if fields["seq"] != seq:
+        raise _damaged(seq, "stands in the place of another")
+    if (salt is None) != (payload is None):
+        raise _damaged(seq, "has lost half of its payload")
     if salt is None or payload is None:
         return Record(data, leaf, None, None, fields)
     if not check_commitment(PAYLOAD_TAG, salt, payload, fields["payload"]["commitment"]):
-        raise DamagedLedgerError(
-            f"the payload of event {seq} does not match its commitment. Run `ledger verify`."
-        )
+        raise _damaged(seq, "has a payload that does not match its commitment")
     return Record(data, leaf, salt, payload, fields)

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from ledger.verify.envelope import JSON_MEDIA, Envelope, read_envelope
-from ledger.verify.reading import MAX_READ_BYTES, HashRow, Value
+from ledger.verify.reading import MAX_READ_BYTES, HashRow, RawHashRow, Value
 from ledger.verify.text import plural
 from ledger.verify.tree import CHUNK, leaf_of, root_of
 
@@ -31,7 +31,7 @@ _PREV = re.compile(rb'"prev":"([0-9a-f]{64})"')
 class HashSource(Protocol):
     """Where the integrity pass reads from: a file, or rows in memory."""
 
-    def hashed(self, start: int, stop: int) -> Iterator[list[HashRow]]:
+    def hashed(self, start: int, stop: int) -> Iterator[list[RawHashRow]]:
         """Yield batches of rows with start <= seq < stop, in order of seq."""
 
     def envelope(self, seq: int) -> Value:
@@ -94,7 +94,11 @@ def check_range(source: HashSource, start: int, stop: int) -> RangeResult:
 
 def hash_range(source: HashSource, start: int, stop: int) -> list[bytes]:
     """Return the computed leaf hashes of the events with start <= seq < stop."""
-    return [_leaf(source, row) for batch in source.hashed(start, stop) for row in batch]
+    return [
+        leaf_of(_whole_envelope(source, HashRow._make(row)))
+        for batch in source.hashed(start, stop)
+        for row in batch
+    ]
 
 
 def is_opened_by(commitment: str, salt: bytes, data: bytes, tag: bytes = PAYLOAD_TAG) -> bool:
@@ -102,7 +106,7 @@ def is_opened_by(commitment: str, salt: bytes, data: bytes, tag: bytes = PAYLOAD
     return len(salt) == SALT_BYTES and sha256(tag + salt + data).hexdigest() == commitment
 
 
-def _check_whole(batch: Sequence[HashRow], prev: bytes) -> list[bytes] | None:
+def _check_whole(batch: Sequence[RawHashRow], prev: bytes) -> list[bytes] | None:
     """Return the leaves of a batch without any fault, None for any other."""
     try:
         leaves = [sha256(b"\x00" + row[1]).digest() for row in batch]  # type: ignore[operator]
@@ -123,12 +127,12 @@ def _check_whole(batch: Sequence[HashRow], prev: bytes) -> list[bytes] | None:
 
 
 def _check_each(
-    source: HashSource, batch: Sequence[HashRow], prev: bytes, result: RangeResult
+    source: HashSource, batch: Sequence[RawHashRow], prev: bytes, result: RangeResult
 ) -> list[bytes]:
     leaves = []
-    for row in batch:
-        leaf = _leaf(source, row)
+    for row in map(HashRow._make, batch):
         envelope = _whole_envelope(source, row)
+        leaf = leaf_of(envelope)
         if row.leaf != leaf:
             result.breaches.append(_changed_leaf(source, row, leaf))
         result.breaches += _check_link(row.seq, envelope, prev)
@@ -140,10 +144,6 @@ def _check_each(
         leaves.append(leaf)
         prev = leaf
     return leaves
-
-
-def _leaf(source: HashSource, row: HashRow) -> bytes:
-    return leaf_of(_whole_envelope(source, row))
 
 
 def _whole_envelope(source: HashSource, row: HashRow) -> bytes:

@@ -9,7 +9,7 @@ from ledger.verify.structure import Event
 from ledger.verify.text import show
 
 
-def opened_first(state: State, event: Event) -> Problem:
+def opened_first(_state: State, event: Event) -> Problem:
     """`order.opened-first`."""
     if (event.type == "ledger.opened") == (event.seq == 0):
         return None
@@ -33,7 +33,7 @@ def card_before_use(state: State, event: Event) -> Problem:
     return state.absent(f"{event.type} names {card_id}, which is not frozen", "card.frozen")
 
 
-def source_after_as_of(state: State, event: Event) -> Problem:
+def source_after_as_of(_state: State, event: Event) -> Problem:
     """`order.source-after-as-of`."""
     card = fields(event)["card"]
     day = card["as_of"][:10]

@@ -14,7 +14,7 @@ from ledger.verify.text import plural
 LABEL_TAG = b"forecast-ledger/label/v1\x00"
 
 
-def close_once(state: State, event: Event) -> Problem:
+def close_once(state: State, _event: Event) -> Problem:
     """`order.close-once`."""
     first = state.closed_seq
     return None if first is None else f"predictions were closed by event {first}"
@@ -99,7 +99,7 @@ def seal_opens(state: State, event: Event) -> Problem:
     return f"salt and private bytes do not open the seal of event {seal.seq}"
 
 
-def private_bytes(state: State, event: Event) -> Problem:
+def private_bytes(_state: State, event: Event) -> Problem:
     """`label.bytes`."""
     return read_private(fields(event))[1] or None
 
@@ -152,7 +152,7 @@ def annulled_after_unseal(state: State, event: Event) -> Problem:
     return f"{card_id} is annulled after its label was opened by event {label.seq}"
 
 
-def label_waiver(state: State, event: Event) -> Problem:
+def label_waiver(_state: State, event: Event) -> Problem:
     """`label.waiver`, a note."""
     payload = fields(event)
     if payload["waiver"] is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledger.verify.note import NoteError, parse_checkpoint
 from ledger.verify.order_cards import fields
-from ledger.verify.scores import Score, ScoreSheet, Unscorable, differs
+from ledger.verify.scores import ScoreSheet, Unscorable, differs
 from ledger.verify.state import Problem, State, Withheld
 from ledger.verify.structure import Event
 from ledger.verify.text import show
@@ -40,7 +40,8 @@ def anchor(state: State, event: Event) -> Problem:
         return state.absent("the log's origin is not known", "ledger.opened")
     if checkpoint.origin != state.origin:
         return f"a checkpoint of {show(checkpoint.origin)}, not of {show(state.origin)}"
-    if checkpoint.root != state.log.root(checkpoint.size):
+    root = state.log.root(checkpoint.size)
+    if root is not None and checkpoint.root != root:
         return f"the root at size {checkpoint.size} is another"
     return None
 

@@ -28,7 +28,7 @@ def as_of_widened(state: State, event: Event) -> Problem:
     return f"the call is as of {payload['as_of']}, its card as of {card.as_of}"
 
 
-def evidence_after_as_of(state: State, event: Event) -> Problem:
+def evidence_after_as_of(_state: State, event: Event) -> Problem:
     """`order.evidence-after-as-of`."""
     payload = fields(event)
     for index, item in enumerate(payload["evidence"]):
@@ -91,7 +91,7 @@ def attempt_cited(state: State, event: Event) -> Problem:
     return state.absent(f"it cites {cited}, and {due}", "attempt.started")
 
 
-def attempt_unreported(state: State, event: Event) -> Problem:
+def attempt_unreported(state: State, _event: Event) -> Problem:
     """`order.attempt-unreported`, at the closing."""
     return _describe_open(state, -1)
 

@@ -20,6 +20,7 @@ from ledger.verify.forms import (
     MASS_UNITS,
     MOMENT,
     NAME,
+    PRINTED,
     PROBABILITY,
     RULE_NAME,
     SENTENCE,
@@ -126,7 +127,7 @@ _STATISTICAL_TEST = record(
     primary=_TEST,
     level=PROBABILITY,
     two_sided=true,
-    permutation=record(exact_up_to=integer(1, 44), resamples=COUNT, seed=COUNT),
+    permutation=record(exact_up_to=integer(40, 40), resamples=COUNT, seed=COUNT),
     bootstrap=record(
         resamples=integer(100, 1_000_000),
         seed=COUNT,
@@ -156,6 +157,16 @@ _PLAN = record(
     extraction_rule=RULE_NAME,
     blend_policy=SENTENCE,
     comparisons=array(record(a=IDENTIFIER, b=IDENTIFIER, primary=boolean), 1),
+    published_intervals=array(
+        record(
+            source=SENTENCE,
+            a=IDENTIFIER,
+            b=IDENTIFIER,
+            level=PROBABILITY,
+            low=PRINTED,
+            high=PRINTED,
+        )
+    ),
     statistical_test=_STATISTICAL_TEST,
     tie_thresholds=array(DECIMAL9, 1),
     primary_tie_threshold=DECIMAL9,

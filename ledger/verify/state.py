@@ -47,9 +47,9 @@ Problem: TypeAlias = str | Withheld | None
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """What rules may ask of the log itself: its Merkle root at a size, an event's commitment."""
+    """What rules may ask of the log: its root at a size, an event's commitment; None: unknown."""
 
-    root: Callable[[int], bytes]
+    root: Callable[[int], bytes | None]
     commitment: Callable[[int], str | None]
 
 

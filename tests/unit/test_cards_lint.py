@@ -277,3 +277,8 @@ def test_a_card_s_own_name_is_not_another_card_s(tmp_path: Path) -> None:
     card = {**CARD, **note("The Kløften line is closed.")}
     pack = load_pack(write_pack(tmp_path, card, labels=[{**PRIVATE, "forbidden": ["Kløften"]}]))
     assert "cards/name-on-other-card" not in {item.rule for item in lint_pack(pack)}
+
+
+def test_words_of_the_question_are_no_outcome_in_an_endpoint() -> None:
+    private = {"summary": "The new bridge stayed shut."}
+    assert lint((scored("Cars use the new bridge.", "They do not."), private)) == ()

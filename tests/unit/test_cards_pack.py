@@ -56,7 +56,11 @@ def _labels(*labels: dict[str, Any]) -> Callable[[Path], object]:
 
 BAD_PACKS: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("no header", _remove("pack.yaml"), "no pack "),
-    ("bad header", _yaml("pack.yaml", {**HEADER, "id": "a b"}), "pack.yaml: id: 'a b' "),
+    (
+        "bad header",
+        _yaml("pack.yaml", {**HEADER, "id": "a b"}),
+        "pack.yaml: id: has the value",
+    ),
     ("header field", _yaml("pack.yaml", {**HEADER, "x": "y"}), "pack.yaml: x: is not a field"),
     ("not YAML", _text("cards/bridge.yaml", "a: [1"), "cards/bridge.yaml:1:"),
     ("duplicate key", _text("cards/bridge.yaml", "id: a\nid: b\n"), "the key 'id' stands twice"),
@@ -65,13 +69,21 @@ BAD_PACKS: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("hidden file", _text("cards/.keep"), "cards/.keep: does not belong to a pack"),
     ("folder", lambda root: (root / "cards/x.yaml").mkdir(), "cards/x.yaml: does not belong"),
     ("file name", _yaml("cards/b.yaml", CARD), "cards/b.yaml: id: 'bridge' is not the file's"),
-    ("bad card", _yaml("cards/bridge.yaml", {**CARD, "kind": "x"}), "bridge.yaml: kind: 'x' is"),
+    (
+        "bad card",
+        _yaml("cards/bridge.yaml", {**CARD, "kind": "x"}),
+        "bridge.yaml: kind: has the",
+    ),
     ("misspelt file", _text("predicitons.csv"), "predicitons.csv: does not belong to a pack"),
     ("private file", _text("private/more.yaml"), "private/more.yaml: does not belong to a pack"),
     ("no label", _remove("private/labels.yaml"), "labels.yaml: the resolved card 'bridge' has no"),
     ("label twice", _labels(PRIVATE, PRIVATE), "labels[1].card_id: a second label for the card"),
     ("orphan", _labels(PRIVATE, {**PRIVATE, "card_id": "z"}), "a label for 'z', which is not"),
-    ("bad label", _labels({**PRIVATE, "resolution": "maybe"}), "labels[0].resolution: the value"),
+    (
+        "bad label",
+        _labels({**PRIVATE, "resolution": "maybe"}),
+        "labels[0].resolution: has a value that",
+    ),
     (
         "bad name",
         _labels({**PRIVATE, "entity_map": {"Town A": "-"}}),
@@ -97,6 +109,7 @@ def test_a_bad_pack_is_one_sentence_with_place_and_remedy(
         load_pack(tmp_path)
     assert message in str(caught.value)
     assert caught.value.remedy
+    assert caught.value.what.endswith(".") or "bridge.yaml:" in caught.value.where
     assert "\n" not in str(caught.value)
     assert "maybe" not in str(caught.value)
 

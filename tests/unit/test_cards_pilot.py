@@ -14,11 +14,12 @@ from shared_data import shared_file
 
 from cards.lint import lint_pack
 from cards.pack import Pack, load_pack
-from cards.reported import Reported, agrees_with_printed, read_reported
+from cards.reported import Reported, read_reported
 from cards.source import to_public_card
 from ledger.events.plan import Plan
 from ledger.ids import SeededEntropy
-from ledger.strict_yaml import load_yaml
+from ledger.printed import agrees_with_printed
+from scoring.plan import load_plan
 
 IDS = [f"{number:03d}" for number in range(1, 25)]
 METHODS = (
@@ -49,7 +50,7 @@ def rows(pack: Pack) -> list[dict[str, str]]:
 @pytest.fixture(scope="module")
 def plan(pack: Pack) -> Plan:
     assert pack.plan is not None
-    return Plan.model_validate_json(json.dumps(load_yaml(pack.plan)))
+    return load_plan(pack.plan).plan
 
 
 @pytest.fixture(scope="module")

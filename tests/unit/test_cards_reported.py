@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from cards.pack import load_pack
-from cards.reported import agrees_with_printed, read_reported
+from cards.reported import read_reported
 from ledger.errors import BadInputError
+from ledger.printed import agrees_with_printed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from card_examples import CARD, make_card, make_private, write_yaml
 from pydantic import ValidationError
 
-from cards.fields import format_path, read_fields
+from cards.fields import read_fields
 from cards.source import CardSource, first_instant, last_instant, read_card, to_public_card
 from ledger.canonical import canonicalize_exact
 from ledger.errors import BadInputError
@@ -36,35 +36,47 @@ def test_a_good_card_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"title": ...}, "title: is missing"),
-        ({"colour": "red"}, "colour: is not a field of this file"),
-        ({"leakage_risk": "med"}, "leakage_risk: 'med' is not one of 'low', 'medium' or 'high'"),
-        ({"id": 7}, "id: 7 is not text"),
-        ({"id": "a/b"}, "id: 'a/b' "),
-        ({"scheduled": "true"}, "scheduled: 'true' is not true or false"),
-        ({"masks": "Town A"}, "masks: 'Town A' is not a list"),
-        ({"as_of": "2025-02-30"}, "as_of: '2025-02-30' is not a date"),
-        ({"as_of": "2025-03-01T00:00Z"}, "as_of: '2025-03-01T00:00Z' is not a time"),
+        ({"title": ...}, "title: is missing; expected a sentence."),
+        ({"colour": "red"}, "colour: is not a field that exists here"),
+        (
+            {"leakage_risk": "med"},
+            "leakage_risk: has the value 'med'; expected one of low, medium, high.",
+        ),
+        (
+            {"id": 7},
+            "id: has the value '7'; expected an id of at most 64 letters",
+        ),
+        ({"id": "a/b"}, "id: has the value 'a/b'; expected an id"),
+        ({"scheduled": "true"}, "scheduled: has the value 'true'; expected true or false."),
+        ({"masks": "Town A"}, "masks: has the value 'Town A'; expected a list."),
+        (
+            {"as_of": "2025-02-30"},
+            "as_of: has the value '2025-02-30'; expected a day like 2025-09-15, or",
+        ),
+        (
+            {"as_of": "2025-03-01T00:00Z"},
+            "as_of: has the value '2025-03-01T00:00Z'; expected a day",
+        ),
         ({"deadline": "2025-02-28"}, "deadline: 2025-02-28 is not after as_of 2025-03-01"),
         (
             {"as_of": "2025-06-30T23:59:59.999999Z"},
             "deadline: 2025-06-30 is not after as_of 2025-06-30T23:59:59.999999Z",
         ),
-        ({"deadline": None}, "deadline: a resolved card has a deadline"),
+        ({"deadline": None}, "deadline: a resolved card has a deadline."),
         ({"endpoints": CARD["endpoints"][:1]}, "endpoints: a resolved card has exactly"),
         ({"endpoints": CARD["endpoints"] * 2}, "endpoints: 'yes' stands twice"),
         ({"auxiliary_endpoints": CARD["endpoints"][:1]}, "endpoints: 'yes' stands twice"),
         ({"masks": CARD["masks"] * 2}, "masks: 'Town A' stands twice"),
-        ({"public_context": ""}, "public_context: '' is refused"),
+        ({"public_context": ""}, "public_context: has the value ''; expected text, not empty."),
         (
             {"source_packet": [{"source_type": "note", "text": "x"}]},
-            "source_packet[0].dated: is missing",
+            "source_packet[0].dated: is missing; expected a date",
         ),
         (
             {"source_packet": [{"source_type": "note", "dated": "today", "text": "x"}]},
-            "source_packet[0].dated: 'today' is not a date",
+            "source_packet[0].dated: has the value 'today'; expected a date",
         ),
-        ({"source_packet": ["note"]}, "source_packet[0]: 'note' is "),
+        ({"source_packet": ["note"]}, "source_packet[0]: has the value 'note'; expected a mapping"),
     ],
 )
 def test_a_bad_field_is_one_sentence_with_its_path(
@@ -74,33 +86,35 @@ def test_a_bad_field_is_one_sentence_with_its_path(
     assert refusal(tmp_path, **changes).startswith(message)
 
 
+def test_a_number_that_should_be_text_is_to_be_quoted(tmp_path: Path) -> None:
+    assert refusal(tmp_path, title=7).endswith("Put it in quotes.")
+    assert refusal(tmp_path, title=["x"]).endswith("Correct the field.")
+
+
 def test_several_faults_are_counted(tmp_path: Path) -> None:
-    assert "(1 more after it)" in refusal(tmp_path, title=..., question=...)
+    assert "1 more after it." in refusal(tmp_path, title=..., question=...)
 
 
 def test_a_card_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
     write_yaml(tmp_path / "c.yaml", ["a"])
-    with pytest.raises(BadInputError, match=r"c\.yaml: .* is "):
+    with pytest.raises(BadInputError, match=r"c\.yaml: the top level: .*expected a mapping"):
         read_card(tmp_path / "c.yaml")
 
 
 def test_private_values_stay_out_of_messages() -> None:
-    with pytest.raises(BadInputError) as caught:
-        read_fields(CardSource, {**CARD, "leakage_risk": "secret"}, where="f", show_values=False)
-    assert "secret" not in str(caught.value)
-    with pytest.raises(BadInputError) as caught:
-        read_fields(CardSource, {**CARD, "as_of": "secret"}, where="f", show_values=False)
-    assert "secret" not in str(caught.value)
+    for field, value in (("leakage_risk", "secret"), ("as_of", "secret"), ("masks", ["secret"])):
+        with pytest.raises(BadInputError, match=f"^f: {field}.*not shown; expected ") as caught:
+            read_fields(CardSource, {**CARD, field: value}, where="f", show_values=False)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+    with pytest.raises(BadInputError, match=r"^f: id: is missing; expected an id "):
+        read_fields(CardSource, {}, where="f", show_values=False)
 
 
 def test_a_value_without_a_json_form_names_the_file() -> None:
     with pytest.raises(BadInputError, match=r"^f: "):
         read_fields(CardSource, {**CARD, "title": "\ud800"}, where="f")
-
-
-def test_paths_are_written_like_code() -> None:
-    assert format_path(("a", 0, "b", "c", 12)) == "a[0].b.c[12]"
-    assert format_path(()) == ""
 
 
 def test_yaml_words_and_ids_stay_text(tmp_path: Path) -> None:

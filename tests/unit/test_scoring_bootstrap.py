@@ -43,6 +43,13 @@ def test_rejections_follow_lemire() -> None:
     assert np.array_equal(IndexStream(3).indices(n, 50 * 401).reshape(50, 401), want)
 
 
+def test_a_product_on_the_threshold_is_kept() -> None:
+    """Below 3 * 2^28 one product in sixteen has its low half exactly on the threshold."""
+    n = 3 << 28
+    want = np.random.Generator(np.random.PCG64(4)).integers(0, n, size=500)
+    assert np.array_equal(IndexStream(4).indices(n, 500), want)
+
+
 def test_uniforms_are_those_of_todays_numpy() -> None:
     want = np.random.Generator(np.random.PCG64(5)).random(1000)
     assert np.array_equal(IndexStream(5).uniforms(1000), want)
@@ -112,6 +119,16 @@ def test_bca_is_scipys() -> None:
     assert (found.low, found.high) == pytest.approx(tuple(want.confidence_interval), abs=1e-12)
     assert not found.fell_back
     assert found.rounded
+
+
+def test_bca_counts_half_of_the_means_that_tie() -> None:
+    """Resampled means equal to the mean MUST count one half in the bias of BCa."""
+    x = np.array([0.0, 1.0, 1.0, 2.0, 6.0])
+    rng = np.random.Generator(np.random.PCG64(4))
+    want = scipy_bootstrap((x,), np.mean, n_resamples=500, method="BCa", rng=rng)
+    found = bootstrap.bootstrap_interval(from_floats(x), seed=4, resamples=500, method="bca")
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(tuple(want.confidence_interval), abs=1e-12)
 
 
 def test_bca_of_equal_values_falls_back() -> None:

@@ -35,6 +35,19 @@ def test_forecasts_on_edges() -> None:
     assert [b.n for b in right.bins] == [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
 
 
+def test_hundredths_that_doubles_misplace() -> None:
+    """0.29 * 100 is 28.999999999999996 in doubles; the card belongs to bin 29."""
+    units = np.array([290_000_000, 570_000_000, 580_000_000])
+    assert equal_width(units, 100, "left").tolist() == [29, 57, 58]
+    assert equal_width(units, 100, "right").tolist() == [28, 56, 57]
+
+
+def test_a_forecast_on_a_quantile_edge_is_below_it() -> None:
+    """A card on a quantile edge MUST go to the lower bin."""
+    assert quantile_bins(np.array([3, 1, 2]), 2).tolist() == [1, 0, 0]
+    assert quantile_bins(np.array([5, 5, 5, 9]), 4).tolist() == [0, 0, 0, 3]
+
+
 def test_the_convention_is_in_the_result() -> None:
     """A calibration error MUST name its bin convention."""
     names = [

@@ -188,3 +188,12 @@ def test_units_that_do_not_fit_are_rounded_and_say_so(values: list[int], n: int)
         assert table.step <= Fraction(n * largest, 2**60)
     else:
         assert back == values
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(1, 6))
+def test_coarsening_rounds_half_even(unit: int, bits: int) -> None:
+    """A unit halfway between two coarse ones MUST go to the even one."""
+    largest = 2 ** (62 + bits) - 1
+    table = fit_units(np.array([[unit, largest, 1]], dtype=object), Fraction(1), 1, rounded=False)
+    assert table.step == 2**bits
+    assert table.units[0][0] == round(Fraction(unit, 2**bits))

@@ -14,6 +14,7 @@ from golden_panel import METHODS, WITHIN, near, panel
 from shared_data import shared_file
 
 from scoring import calibration, corp, decomposition, limit, rules
+from scoring.difficulty import difficulty_adjusted_brier
 from scoring.discrimination import auc
 from scoring.exact import from_floats
 
@@ -177,12 +178,15 @@ def test_panel_scores() -> None:
     briers = rules.peer_brier(everyone, y)
     assert peers is not None
     assert briers is not None
-    for method, peer, brier in zip(METHODS, peers, briers, strict=True):
+    adjusted = difficulty_adjusted_brier(everyone, [range(len(y))] * len(METHODS), y)
+    rows = zip(METHODS, peers, briers, adjusted, strict=True)
+    for method, peer, brier, footing in rows:
         want = golden["metaculus_style_on_clipped_p_7_methods"][method]
         near(rules.baseline_score(p[method], y), want["baseline"])
         near(peer, want["peer"])
         style = golden["forecastbench_style"][method]
         near(brier, style["peer_brier"])
+        near(footing, style["difficulty_adjusted_rescaled_uniform_0_25"])
         near(rules.brier_index(p[method], y), style["brier_index"])
 
 
