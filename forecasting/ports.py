@@ -24,16 +24,24 @@ FailureKind = Literal[
     "server_error",
     "bad_request",
     "not_authorized",
+    "out_of_quota",
+    "over_budget",
     "refused",
     "unreadable",
     "truncated",
     "cancelled",
 ]
-"""Why an attempt gave no answer. The first four may pass if tried again."""
+"""Why an attempt gave no answer.
+
+`out_of_quota` is the provider's ceiling and `over_budget` our own; `unreadable` is an answer that
+is not what the interface promises, such as a gateway's HTML page; `truncated` is one cut off at the
+token limit; `refused` is the model's or the provider's refusal to answer.
+"""
 
 RETRYABLE: frozenset[FailureKind] = frozenset(
-    {"rate_limited", "timeout", "connection", "server_error"}
+    {"rate_limited", "timeout", "connection", "server_error", "unreadable"}
 )
+"""What may pass if the same request is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,9 @@ class ModelRequest:
 
     `as_of` is a moment in the ledger's text form. `parameters` are decimal text where they are
     numbers (`temperature`: "0.2", `max_output_tokens`: "4096", `seed`: "0"), as the plan registers
-    them.
+    them. `idem_key` goes out as the Idempotency-Key header, the same on every attempt of one call;
+    it is no part of what is asked, so that equal questions of two draws compare equal. `timeout_s`
+    bounds the whole attempt, not one read of the socket.
     """
 
     model: str
@@ -93,23 +103,34 @@ class ModelRequest:
     output: OutputSchema | None = None
     tools: tuple[ToolSpec, ...] = ()
     timeout_s: float = 120.0
+    idem_key: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """Why an attempt failed; `retry_after_ms` is what the server asked for, if it did."""
+    """Why an attempt failed; `retry_after_ms` is what the server asked for, if it did.
+
+    `is_final`: the server itself said that the same request will not pass (`x-should-retry: false`).
+    """
 
     kind: FailureKind
     detail: str
     status: int | None = None
     retry_after_ms: int | None = None
+    is_final: bool = False
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may pass if it is sent again."""
+        return self.kind in RETRYABLE and not self.is_final
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
     """One attempt as it happened. `text` is null where `failure` is given or only tools are asked.
 
-    Nothing of the API key is in `raw_request` or in any message.
+    Nothing of the API key is in `raw_request` or in any message. `raw_answer` is null where nothing
+    came. `cached_from_seq` is the seq of the `model.called` that an answer is replayed from.
     """
 
     text: str | None
@@ -123,10 +144,15 @@ class ModelAnswer:
     raw_request: RawBytes
     raw_answer: RawBytes | None
     latency_ms: int
+    cached_from_seq: int | None = None
 
 
 class Provider(Protocol):
-    """A route to models. One attempt a call; provider errors are answers, never exceptions."""
+    """A route to models. One attempt a call; provider errors are answers, never exceptions.
+
+    The one exception: `encode` and `call` raise BadInputError for a request that the route cannot
+    express (a parameter it does not have). Nothing was sent then.
+    """
 
     @property
     def provider(self) -> str:
@@ -135,6 +161,9 @@ class Provider(Protocol):
     @property
     def route(self) -> str:
         """By which interface, such as `responses` or `chat.completions`."""
+
+    def encode(self, request: ModelRequest) -> bytes:
+        """Return the octets that `call` sends: pure, and the same for equal requests."""
 
     async def call(self, request: ModelRequest) -> ModelAnswer:
         """Make one attempt. Cancellation passes through as asyncio.CancelledError."""
@@ -175,7 +204,9 @@ class ToolAnswer:
     """One tool attempt as it happened, before the timebox.
 
     `limits_sent` are the provider-side cut-offs exactly as they went out. `cost_usd` is decimal
-    text, null where unknown.
+    text, null where unknown. `malformed` counts items that had no readable form at all: they were
+    fetched and let nothing through. `notices` are the provider's own remarks about the request,
+    such as a limit that it ignored. No credential is in any field.
     """
 
     found: tuple[Found, ...]
@@ -184,17 +215,23 @@ class ToolAnswer:
     cost_usd: str | None
     raw_answer: RawBytes | None
     latency_ms: int
+    malformed: int = 0
+    notices: tuple[str, ...] = ()
 
 
 class SearchTool(Protocol):
-    """A source of dated evidence."""
+    """A source of dated evidence. Provider errors are answers, never exceptions."""
 
     @property
     def spec(self) -> ToolSpec:
         """How a model sees the tool."""
 
     async def search(self, request: ToolRequest) -> ToolAnswer:
-        """Make one attempt with the provider-side cut-off always sent."""
+        """Make one attempt with the provider-side cut-off always sent.
+
+        Arguments that the spec does not name, or that reach past as-of, are refused unsent: a
+        failure of kind `bad_request`. Cancellation passes through as asyncio.CancelledError.
+        """
 
     async def close(self) -> None:
         """Release connections."""

@@ -77,7 +77,8 @@ def _expected(schema: Mapping[str, Any]) -> str:
         fields = schema.get("properties")
         return f"a mapping with exactly {', '.join(fields)}" if fields else "a mapping of texts"
     if kind == "array":
-        return "a list"
+        least = schema.get("minItems", 0)
+        return f"a list of at least {least}" if least else "a list"
     if kind == "boolean":
         return "true or false"
     if kind == "integer":

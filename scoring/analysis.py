@@ -87,7 +87,9 @@ def method_scores(panel: Panel, plan: Plan, method: str) -> JsonDict:
 
 def _unclipped(panel: Panel, method: str) -> JsonDict | None:
     unclipped = unclipped_log_loss(panel.units[method], panel.y)
-    return unclipped and {
+    if unclipped is None:
+        return None
+    return {
         "mean": finite(unclipped.mean),
         "infinite": unclipped.infinite,
         "finite_mean": unclipped.finite_mean,
@@ -98,7 +100,9 @@ def _murphy(panel: Panel, plan: Plan, method: str) -> JsonDict | None:
     murphy = murphy_binned(
         panel.units[method], panel.y, bins=plan.calibration.bins, closed=closed_side(plan)
     )
-    return murphy and {
+    if murphy is None:
+        return None
+    return {
         "grouping": murphy.grouping,
         "reliability": float(murphy.reliability),
         "resolution": float(murphy.resolution),
@@ -179,9 +183,7 @@ def decide_primary(pair: JsonDict, plan: Plan, family: JsonDict) -> JsonDict:
         "p": p,
         "adjusted_p": adjusted,
         "level": plan.statistical_test.level,
-        "significant": None
-        if decisive is None
-        else decisive <= float(plan.statistical_test.level),
+        "significant": None if decisive is None else decisive <= float(plan.statistical_test.level),
     }
 
 

@@ -93,6 +93,7 @@ class Findings:
     withheld: list[int] = field(default_factory=list)
     withheld_cells: dict[Cell, int] = field(default_factory=dict)
     withheld_cards: dict[str, set[str]] = field(default_factory=dict)
+    plans: int = 0
     hidden_plan: int | None = None
     plan_recorded_at: str | None = None
     closed: PredictionsClosed | None = None
@@ -110,6 +111,7 @@ class Findings:
         p = event.payload
         if isinstance(p, PlanPreregistered | PlanAmended):
             self.hidden_plan, self.plan_recorded_at = None, event.recorded_at
+            self.plans += 1
         elif isinstance(p, PredictionsClosed):
             self.closed = p
         elif isinstance(p, ReportPublished):
@@ -157,11 +159,13 @@ class Evaluation:
     """Everything that scores and tables are computed from.
 
     `size` and `root` are the log's. `cells` is by registered method; constants have none.
+    `card_rows` is the place of each card of the plan in those arrays.
     """
 
     size: int
     root: bytes
     state: ProtocolState
+    card_rows: dict[str, int]
     cells: dict[str, MethodCells]
     findings: Findings
 
@@ -198,18 +202,21 @@ def read_evaluation(store: Store) -> Evaluation:
         leaves.append(record.leaf)
         if record.payload is None:
             findings.note_withheld(record)
-        elif fields["type"] == _FROZEN and fields["type_v"] == _FROZEN_V:
+        elif _is_prediction(record):
             _add_prediction(columns, record)
         else:
             event = read_event(record)
             state = apply(state, event)
             findings.note(event)
     state.size = len(leaves)
+    plan = state.plan
+    card_rows = {} if plan is None else {c: row for row, c in enumerate(plan.card_set.cards)}
     return Evaluation(
         size=len(leaves),
         root=merkle_tree_hash(leaves),
         state=state,
-        cells=_arrange(columns, state.plan),
+        card_rows=card_rows,
+        cells={} if plan is None else _arrange(columns, plan, card_rows),
         findings=findings,
     )
 
@@ -217,10 +224,8 @@ def read_evaluation(store: Store) -> Evaluation:
 def read_prediction_details(store: Store) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield seq and JSON fields of each frozen prediction, for tables that print them all."""
     for record in store.read():
-        fields = record.fields
-        if fields["type"] == _FROZEN and fields["type_v"] == _FROZEN_V:
-            if record.payload is not None:
-                yield record.seq, from_json(record.payload)
+        if record.payload is not None and _is_prediction(record):
+            yield record.seq, from_json(record.payload)
 
 
 def aggregate_units(draws: NDArray[np.int64], aggregate: str) -> NDArray[np.int64]:
@@ -250,6 +255,11 @@ def _divide_half_even(total: NDArray[np.int64], count: int) -> NDArray[np.int64]
     return np.asarray(quotient + up, dtype=np.int64)
 
 
+def _is_prediction(record: Record) -> bool:
+    # A later version of the type is not ours to read: it is kept and reported.
+    return record.fields["type"] == _FROZEN and record.fields["type_v"] == _FROZEN_V
+
+
 def _add_prediction(columns: Columns, record: Record) -> None:
     try:
         columns.add(record.seq, from_json(record.payload or b""))
@@ -267,11 +277,8 @@ def _cell_of(token: str | None) -> Cell | None:
     return Cell(parts[1], parts[2], int(parts[3]))
 
 
-def _arrange(columns: Columns, plan: Plan | None) -> dict[str, MethodCells]:
+def _arrange(columns: Columns, plan: Plan, place: dict[str, int]) -> dict[str, MethodCells]:
     """Put the columns into arrays a registered method, rows in the plan's order of cards."""
-    if plan is None:
-        return {}
-    place = {card: row for row, card in enumerate(plan.card_set.cards)}
     row_of = np.array([place.get(card, MISSING) for card in columns.cards], dtype=np.int64)
     method, rows, draw = (
         np.asarray(columns.method),

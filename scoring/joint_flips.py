@@ -1,9 +1,8 @@
 """Monte Carlo sign flips of many comparisons at once, with the signs of each one alone.
 
-The signs of `pcg64-signs/1` depend on seed and number of cards and on nothing else, so one pass over
-them serves every pair of methods: the p-values are bit for bit those of `sign_flip_test`. What is
-saved is drawing and unpacking the signs anew for each of 45 pairs: 100,000 cards and 9,999 flips
-take about as long for all pairs together as for two of them alone.
+The signs of `pcg64-signs/1` depend on seed and number of cards and on nothing else, so one pass
+over them serves every pair of methods: the p-values are bit for bit those of `sign_flip_test`. What
+is saved is drawing and unpacking the signs anew for each pair (benchmarks/replay.py).
 """
 
 from __future__ import annotations

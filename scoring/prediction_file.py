@@ -4,7 +4,8 @@ One row a cell. `card`, `method` and `p_yes` are required. Optional: `draw` (def
 `route`, `requested_model`, `resolved_model`, `prompt_version`, `prompt_digest`, `response_id`,
 `unresolved_mass` (0 to 1) and `rejected_endpoints` (`id: reason; id: reason`). What is empty is
 recorded as not recorded; a missing probability is an error, never 0.5
-(docs/spec/events.md, `prediction.frozen`).
+(docs/spec/events.md, `prediction.frozen`). Lines are counted from 1: a row is named by the line of
+the file that it begins on, also where a quoted field holds line feeds. Blank lines are no rows.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ledger.canonical import parse_strict
 from ledger.decimals import parse_units, round_probability
@@ -40,6 +42,17 @@ OPTIONAL = (
 )
 MAX_BYTES = 2 * 1024 * 1024 * 1024
 
+# Which model a validation error speaks of, and the file's name for a field of it.
+_PARTS: dict[str, type[BaseModel]] = {
+    model.__name__: model for model in (PredictionFrozen, ModelRoute, RejectedEndpoint)
+}
+_COLUMN_OF = {
+    "card_id": "card",
+    "p_raw": "p_yes",
+    "endpoint": "rejected_endpoints (id)",
+    "reason": "rejected_endpoints (reason)",
+}
+
 Row = Mapping[str, str]
 
 
@@ -53,25 +66,13 @@ def read_predictions(path: Path, methods: Mapping[str, MethodSpec]) -> Iterator[
     Raises:
         BadInputError: with the line number, what is wrong and what to do.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
+    read_rows = _READERS.get(path.suffix)
+    if read_rows is None:
         raise BadInputError(
-            f"cannot be read: {error.strerror}", where=str(path), remedy="Name a readable file."
-        ) from error
-    digest = hashlib.sha256(data).hexdigest()
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"is not UTF-8 at byte {error.start}", where=str(path)) from error
-    if path.suffix == ".csv":
-        rows = _csv_rows(path, text)
-    elif path.suffix in {".jsonl", ".ndjson"}:
-        rows = _jsonl_rows(path, text)
-    else:
-        raise BadInputError(
-            "is neither .csv nor .jsonl", where=str(path), remedy="Name the file by its format."
+            "is neither .csv nor .jsonl.", where=str(path), remedy="Name the file by its format."
         )
+    text, digest = _read_text(path)
+    rows = read_rows(path, text)
     seen: dict[tuple[str, str, str], int] = {}
     for line, row in rows:
         where = f"{path}:{line}"
@@ -90,24 +91,53 @@ def read_predictions(path: Path, methods: Mapping[str, MethodSpec]) -> Iterator[
         raise BadInputError("holds no predictions", where=str(path))
 
 
+def _read_text(path: Path) -> tuple[str, str]:
+    """Return a file's text without a byte order mark, and the SHA-256 of its bytes."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise BadInputError(
+                f"has {size} bytes; at most {MAX_BYTES} are read.",
+                where=str(path),
+                remedy="Split the file.",
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInputError(
+            f"cannot be read: {error.strerror}.", where=str(path), remedy="Name a readable file."
+        ) from error
+    try:
+        return data.decode("utf-8-sig"), hashlib.sha256(data).hexdigest()
+    except UnicodeDecodeError as error:
+        raise BadInputError(
+            f"is not UTF-8 at byte {error.start}.", where=str(path), remedy="Save it as UTF-8."
+        ) from error
+
+
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Row]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] = []
+    begins = 1
     try:
         for fields in reader:
+            where, line, begins = f"{path}:{begins}", begins, reader.line_num + 1
+            if not fields:
+                continue
             if not header:
                 header = fields
-                _check_keys(header, f"{path}:1")
+                _check_keys(header, where)
             elif len(fields) != len(header):
                 raise BadInputError(
-                    f"has {len(fields)} fields, the header {len(header)}",
-                    where=f"{path}:{reader.line_num}",
+                    f"has {len(fields)} fields, the header {len(header)}.",
+                    where=where,
                     remedy="Quote fields that hold commas.",
                 )
             else:
-                yield reader.line_num, dict(zip(header, fields, strict=True))
+                yield line, dict(zip(header, fields, strict=True))
     except csv.Error as error:
-        raise BadInputError(f"is not CSV: {error}", where=f"{path}:{reader.line_num}") from error
+        raise BadInputError(
+            f"is not CSV: {error}.", where=f"{path}:{begins}", remedy="Correct the quoting."
+        ) from error
 
 
 def _jsonl_rows(path: Path, text: str) -> Iterator[tuple[int, Row]]:
@@ -128,14 +158,17 @@ def _jsonl_rows(path: Path, text: str) -> Iterator[tuple[int, Row]]:
 
 
 def parse_numbers_as_text(content: str) -> dict[str, str]:
-    """Return the numbers of a flat JSON object exactly as they are spelt there."""
-    import json  # noqa: PLC0415 - the one reader that keeps spelling; see ledger/canonical.py
+    """Return the numbers of a flat JSON object exactly as they are spelt there.
 
+    The content has passed `parse_strict`: no duplicate keys, no NaN, no integer beyond 2^53-1.
+    """
     read = json.loads(content, parse_float=_Spelt, parse_int=_Spelt)
     return {key: str(item) for key, item in read.items() if isinstance(item, _Spelt)}
 
 
 class _Spelt(str):
+    """A number's own spelling, told apart from a text."""
+
     __slots__ = ()
 
 
@@ -182,7 +215,6 @@ def _prediction(
         )
     try:
         p_yes = round_probability(row["p_yes"].strip())
-        mass = row.get("unresolved_mass", "")
         return PredictionFrozen(
             method=row["method"],
             card_id=row["card"],
@@ -190,7 +222,7 @@ def _prediction(
             attempt=None,
             p_raw=row["p_yes"].strip(),
             p_yes=p_yes,
-            unresolved_mass_units=parse_units(round_probability(mass)) if mass else None,
+            unresolved_mass_units=_mass(row.get("unresolved_mass", "")),
             extraction_rule=method.extraction_rule,
             model_route=ModelRoute(
                 provider=row.get("provider") or None,
@@ -205,8 +237,8 @@ def _prediction(
             origin=Origin(kind="import", file_sha256=digest, line=line),
         )
     except ValidationError as error:
-        field, problem = describe_problem(error, PredictionFrozen)
-        raise BadInputError(f"{field} {problem}", where=where) from error
+        field, problem = describe_problem(error, _PARTS[error.title])
+        raise BadInputError(f"{_COLUMN_OF.get(field, field)} {problem}", where=where) from error
     except BadInputError as error:
         raise BadInputError(error.what, where=where, remedy=error.remedy) from error
 
@@ -219,6 +251,15 @@ def _draw(text: str) -> int:
     return int(text)
 
 
+def _mass(text: str) -> int | None:
+    if not text.strip():
+        return None
+    try:
+        return parse_units(round_probability(text.strip()))
+    except BadInputError as error:
+        raise BadInputError(f"unresolved_mass: {error.what}", remedy=error.remedy) from error
+
+
 def _rejected(text: str) -> tuple[RejectedEndpoint, ...]:
     out: list[RejectedEndpoint] = []
     for item in filter(None, (part.strip() for part in text.split(";"))):
@@ -229,3 +270,10 @@ def _rejected(text: str) -> tuple[RejectedEndpoint, ...]:
             )
         out.append(RejectedEndpoint(endpoint=endpoint.strip(), reason=reason.strip()))
     return tuple(out)
+
+
+_READERS: dict[str, Callable[[Path, str], Iterator[tuple[int, Row]]]] = {
+    ".csv": _csv_rows,
+    ".jsonl": _jsonl_rows,
+    ".ndjson": _jsonl_rows,
+}

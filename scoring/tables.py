@@ -7,25 +7,31 @@ and null in JSON; a probability that the plan imputed is marked, never passed of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ledger.decimals import UNITS, format_units, parse_units
+from ledger.decimals import UNITS, format_units
 from ledger.events.plan import MethodSpec, Plan
+from ledger.events.prediction import EmptyCell
 from ledger.store.port import Store
 from scoring.evaluation import Evaluation, read_prediction_details
 from scoring.panel import Panel
-from scoring.rules import log_losses
+from scoring.rules import brier_score, brier_units, log_losses
 
 JsonDict = dict[str, Any]
 
 PER_CARD_COLUMNS = (
     "card",
     "method",
+    "method_label",
     "draw",
     "status",
+    "status_reason",
     "provider",
     "route",
     "requested_model",
@@ -44,105 +50,174 @@ PER_CARD_COLUMNS = (
     "frozen_seq",
 )
 
+_ROUTE = ("provider", "route", "requested_model", "resolved_model")
+_BRIER_PLACES = 18
 
-def prediction_rows(evaluation: Evaluation, store: Store, plan: Plan) -> Iterator[JsonDict]:
-    """Yield one row a frozen prediction in order of seq, then constants and empty cells.
 
-    Losses stand beside each draw; they are null while the label is withheld or the card excluded.
-    """
-    registered = set(evaluation.draws_units)
-    for seq, p in read_prediction_details(store):
-        if p["method"] in registered and p["card_id"] in evaluation.state.planned_cards:
-            yield _frozen_row(evaluation, plan, seq, p)
-    for spec in plan.methods:
-        if spec.source == "constant":
-            for card_id in plan.card_set.cards:
-                yield (
-                    _row(evaluation, plan, spec, card_id)
-                    | {"status": "constant"}
-                    | _losses(evaluation, plan, card_id, UNITS // 2)
-                    | {"p_raw": "0.5", "p_yes": "0.5"}
-                )
-    for cell in evaluation.closed.empty if evaluation.closed else ():
-        spec = evaluation.state.methods[cell.method]
-        yield _row(evaluation, plan, spec, cell.card_id) | {
-            "draw": cell.draw,
-            "status": cell.status,
+@dataclass(frozen=True, slots=True, eq=False)
+class _Losses:
+    """Losses of a panel, by method, in the order of its cards; `row` is a card's place."""
+
+    row: dict[str, int]
+    brier: dict[str, NDArray[np.int64]]
+    log: dict[str, NDArray[np.float64]]
+
+    def of(self, method: str, card_id: str) -> JsonDict:
+        """Return a cell's losses as decimal text; nothing for a card that is not scored."""
+        row = self.row.get(card_id)
+        if row is None:
+            return {}
+        log = float(self.log[method][row])
+        return {
+            "brier": format_places(int(self.brier[method][row])),
+            "log_clipped": None if np.isinf(log) else f"{log:.12f}",
         }
 
 
-def _frozen_row(evaluation: Evaluation, plan: Plan, seq: int, p: JsonDict) -> JsonDict:
-    spec = evaluation.state.methods[p["method"]]
-    route = p["model_route"]
+def prediction_rows(
+    evaluation: Evaluation, store: Store, plan: Plan, panel: Panel
+) -> Iterator[JsonDict]:
+    """Yield one row a frozen prediction in order of seq, then one a cell that has none.
+
+    `status` is `frozen`; `repeated` or `unregistered` for a prediction that is not scored because
+    its cell was frozen before or its draw is not the plan's; `withheld` where it is redacted;
+    `failed` or `missing` as the closing declares; `aggregated` for the value that several draws
+    come to; `constant`; `imputed` for the value that the plan's policy supplies.
+
+    Losses stand in exactly one row a method and scored card, so that a method's column adds up to
+    n times its mean: the frozen row of a single draw, else the aggregated, constant or imputed one.
+    """
+    losses = _losses(panel, plan)
+    for seq, p in read_prediction_details(store):
+        if p["method"] in evaluation.cells and p["card_id"] in evaluation.state.planned_cards:
+            yield _frozen_row(evaluation, panel, losses, seq, p)
+    for cell, seq in sorted(evaluation.findings.withheld_cells.items(), key=lambda item: item[1]):
+        spec = evaluation.state.methods.get(cell.method)
+        if spec is not None and cell.card_id in evaluation.state.planned_cards:
+            row = _row(evaluation, panel, spec, cell.card_id)
+            yield row | {"draw": cell.draw, "status": "withheld", "frozen_seq": seq}
+    closed = evaluation.findings.closed
+    for empty in closed.empty if closed is not None else ():
+        if empty.method in evaluation.state.methods:
+            yield _empty_row(evaluation, panel, empty)
+    for spec in plan.methods:
+        yield from _derived_rows(evaluation, panel, losses, plan, spec)
+
+
+def _losses(panel: Panel, plan: Plan) -> _Losses:
+    clip = (plan.clip.low, plan.clip.high)
+    return _Losses(
+        row={card: row for row, card in enumerate(panel.cards)},
+        brier={m: brier_units(panel.units[m], panel.y) for m in panel.methods},
+        # The same elementary operations as the scores, so that the column adds up to them.
+        log={m: log_losses(panel.units[m], panel.y, clip) for m in panel.methods},
+    )
+
+
+def _frozen_row(
+    evaluation: Evaluation, panel: Panel, losses: _Losses, seq: int, p: JsonDict
+) -> JsonDict:
+    method, card_id, draw = p["method"], p["card_id"], p["draw"]
+    spec = evaluation.state.methods[method]
     mass = p["unresolved_mass_units"]
-    rejected = [f"{item['endpoint']}: {item['reason']}" for item in p["rejected_endpoints"]]
-    rejected += [
-        f"{event.endpoint}: {event.reason}"
-        for key in ((p["method"], p["card_id"]), (None, p["card_id"]))
-        for event in evaluation.rejected.get(key, ())
-    ]
-    row = _row(evaluation, plan, spec, p["card_id"])
-    row |= {name: route[name] for name in ("provider", "route", "requested_model")}
+    row = _row(evaluation, panel, spec, card_id)
+    row |= {name: p["model_route"][name] for name in _ROUTE}
+    status = _frozen_status(evaluation, spec, card_id, draw, seq)
     row |= {
-        "draw": p["draw"],
-        "status": "frozen",
-        "resolved_model": route["resolved_model"],
+        "draw": draw,
+        "status": status,
         "prompt_version": p["prompt_version"],
         "response_id": p["response_id"],
         "p_raw": p["p_raw"],
         "p_yes": p["p_yes"],
         "extraction_rule": p["extraction_rule"],
         "unresolved_mass": None if mass is None else format_units(mass),
-        "rejected_auxiliary_endpoints": "; ".join(rejected) or None,
+        "rejected_auxiliary_endpoints": _rejected(evaluation, p),
         "frozen_seq": seq,
     }
-    return row | _losses(evaluation, plan, p["card_id"], parse_units(p["p_yes"]))
+    if status == "frozen" and spec.draws == 1:
+        row |= losses.of(method, card_id)
+    return row
 
 
-def _row(evaluation: Evaluation, plan: Plan, spec: MethodSpec, card_id: str) -> JsonDict:
+def _frozen_status(
+    evaluation: Evaluation, spec: MethodSpec, card_id: str, draw: int, seq: int
+) -> str:
+    if not 1 <= draw <= spec.draws:
+        return "unregistered"
+    place = evaluation.card_rows[card_id]
+    stands = int(evaluation.cells[spec.id].seqs[place, draw - 1])
+    return "frozen" if stands == seq else "repeated"
+
+
+def _rejected(evaluation: Evaluation, p: JsonDict) -> str | None:
+    rejected = [f"{item['endpoint']}: {item['reason']}" for item in p["rejected_endpoints"]]
+    rejected += [
+        f"{event.endpoint}: {event.reason}"
+        for key in ((p["method"], p["card_id"]), (None, p["card_id"]))
+        for event in evaluation.findings.rejected.get(key, ())
+    ]
+    return "; ".join(rejected) or None
+
+
+def _row(evaluation: Evaluation, panel: Panel, spec: MethodSpec, card_id: str) -> JsonDict:
     card = evaluation.state.cards.get(card_id)
-    excluded = None
-    if card is not None and card.annulled in plan.exclusions.reasons:
-        excluded = card.annulled
     return dict.fromkeys(PER_CARD_COLUMNS) | {
         "card": card_id,
         "method": spec.id,
-        "draw": 1,
+        "method_label": spec.label,
         "extraction_rule": spec.extraction_rule,
         "label": card.label if card is not None else None,
-        "excluded": excluded,
+        "excluded": panel.excluded.get(card_id),
     }
 
 
-def _losses(evaluation: Evaluation, plan: Plan, card_id: str, units: int) -> JsonDict:
-    card = evaluation.state.cards.get(card_id)
-    if card is None or card.label is None or card.annulled in plan.exclusions.reasons:
-        return {}
-    y = int(card.label == "yes")
-    # The same elementary operations as the scores, so that the column adds up to them.
-    log = float(log_losses(np.array([units]), [y], (plan.clip.low, plan.clip.high))[0])
-    return {
-        "brier": format_decimal(Fraction((units - y * UNITS) ** 2, UNITS**2)),
-        "log_clipped": None if np.isinf(log) else f"{log:.12f}",
+def _empty_row(evaluation: Evaluation, panel: Panel, empty: EmptyCell) -> JsonDict:
+    spec = evaluation.state.methods[empty.method]
+    return _row(evaluation, panel, spec, empty.card_id) | {
+        "draw": empty.draw,
+        "status": empty.status,
+        "status_reason": empty.reason,
     }
 
 
-def format_decimal(value: Fraction) -> str:
-    """Write a fraction whose denominator divides 10^18 as an exact decimal."""
-    units = value * 10**18
-    whole, part = divmod(int(units), 10**18)
-    return f"{whole}.{part:018d}".rstrip("0").rstrip(".") if part else str(whole)
+def _derived_rows(
+    evaluation: Evaluation, panel: Panel, losses: _Losses, plan: Plan, spec: MethodSpec
+) -> Iterator[JsonDict]:
+    """Yield the rows of values that no event holds: constants, aggregates, imputed ones."""
+    units, imputed = panel.units[spec.id], panel.imputed[spec.id]
+    for row, card_id in enumerate(panel.cards):
+        status, reason = "", None
+        if imputed[row]:
+            status, reason = "imputed", f"policy {plan.missing_predictions.policy}"
+        elif spec.source == "constant":
+            status = "constant"
+        elif spec.draws > 1:
+            status, reason = "aggregated", f"{spec.aggregate} of {spec.draws} draws"
+        if status:
+            derived = {"status": status, "status_reason": reason}
+            derived["p_yes"] = format_units(int(units[row]))
+            yield _row(evaluation, panel, spec, card_id) | derived | losses.of(spec.id, card_id)
+
+
+def format_places(units: int) -> str:
+    """Write a whole number of 1e-18 as an exact decimal."""
+    whole, part = divmod(units, 10**_BRIER_PLACES)
+    return f"{whole}.{part:018d}".rstrip("0") if part else str(whole)
 
 
 def calibration_rows(
     bins: tuple[Any, ...], count: int
 ) -> Iterator[dict[str, str | int | float | None]]:
-    """Yield one row a bin of an equal-width reliability table, empty bins included."""
+    """Yield one row a bin of an equal-width reliability table, empty bins included.
+
+    Edges are decimals of at most nine places where they have one, else fractions such as `1/3`.
+    """
     for item in bins:
         yield {
             "bin": item.index,
-            "low": format_decimal(Fraction(item.index, count)),
-            "high": format_decimal(Fraction(item.index + 1, count)),
+            "low": format_edge(item.index, count),
+            "high": format_edge(item.index + 1, count),
             "n": item.n,
             "mean_p": item.mean_p,
             "observed": item.observed,
@@ -150,19 +225,23 @@ def calibration_rows(
         }
 
 
+def format_edge(index: int, count: int) -> str:
+    """Write the bin edge index/count exactly."""
+    units, rest = divmod(index * UNITS, count)
+    return str(Fraction(index, count)) if rest else format_units(units)
+
+
 def stratum_of(evaluation: Evaluation, card_id: str, stratum: str) -> str:
-    """Return a card's value in a registered stratum; `not recorded` where the card is silent.
+    """Return a frozen card's value in a registered stratum; `not recorded` where it is silent.
 
     `deadline_days` is the bucket of whole days from as-of to deadline: 0-7, 8-30, 31-90, 91+.
     """
-    card = evaluation.card(card_id).card
+    card = evaluation.state.cards[card_id].card
     if stratum != "deadline_days":
         return str(getattr(card, stratum) or "not recorded")
     if card.deadline is None:
         return "not recorded"
-    days = int(
-        (np.datetime64(card.deadline[:10]) - np.datetime64(card.as_of[:10])).astype(np.int64)
-    )
+    days = (date.fromisoformat(card.deadline[:10]) - date.fromisoformat(card.as_of[:10])).days
     for last, name in ((7, "0-7"), (30, "8-30"), (90, "31-90")):
         if days <= last:
             return name
@@ -177,13 +256,11 @@ def stratum_scores(evaluation: Evaluation, panel: Panel, plan: Plan) -> JsonDict
         for index, card_id in enumerate(panel.cards):
             groups.setdefault(stratum_of(evaluation, card_id, stratum), []).append(index)
         out[stratum] = {
-            name: {"n": len(rows)}
-            | {method: _mean_brier(panel, method, rows) for method in panel.methods}
+            name: {"n": len(rows), "brier": _briers(panel, np.array(rows))}
             for name, rows in sorted(groups.items())
         }
     return out
 
 
-def _mean_brier(panel: Panel, method: str, rows: list[int]) -> float:
-    total = sum((int(panel.units[method][i]) - int(panel.y[i]) * UNITS) ** 2 for i in rows)
-    return float(Fraction(total, len(rows) * UNITS**2))
+def _briers(panel: Panel, rows: NDArray[np.int64]) -> dict[str, float | None]:
+    return {m: brier_score(panel.units[m][rows], panel.y[rows]) for m in panel.methods}

@@ -1,9 +1,13 @@
-"""`ledger replay` and `ledger report`: every number from the log alone."""
+"""`ledger replay` and `ledger report`: every number from the log alone.
+
+The scoring code is imported where it is used: scipy would double the start of every other command.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +15,12 @@ from cli.rendering import print_json, print_table, say
 from cli.system import system_actor
 from cli.wiring import DEFAULT_LEDGER, JsonOption, LedgerOption, reading, writing
 from ledger.errors import BadInputError
-from scoring.report import build_report, publish_report, write_report
+from ledger.events.base import Payload
+from ledger.protocol.state import ProtocolState
+from ledger.session import Session
+
+if TYPE_CHECKING:
+    from scoring.report import Report
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write the tables into this folder.")]
 CompareOption = Annotated[
@@ -30,6 +39,8 @@ def replay(
 
     The same bytes on every replay.
     """
+    from scoring.report import build_report, write_report  # noqa: PLC0415
+
     with reading(ledger) as store:
         report_ = build_report(store, compare=_pairs(compare))
         names = write_report(report_, store, out) if out is not None else []
@@ -50,16 +61,33 @@ def report(
 
     Scores, digests of the tables and the number of looks.
     """
+    from scoring.report import write_report  # noqa: PLC0415
+
     with writing(ledger) as session:
-        store = session.store
-        report_ = build_report(store, compare=_pairs(compare))
-        payload = publish_report(report_, store, authority=system_actor())
-        (seq,) = session.commit(lambda _: [payload])
-        names = write_report(report_, store, out) if out is not None else []
+        report_, seq = publish_replay(session, _pairs(compare))
+        names = write_report(report_, session.store, out) if out is not None else []
     print_scores(report_.scores)
-    say(f"event {seq}: report published, digests of {len(payload.tables)} tables in the log")
+    say(f"event {seq}: report published, with the digests of its tables")
     if names:
         say(f"wrote {len(names)} files to {out}")
+
+
+def publish_replay(session: Session, compare: Sequence[tuple[str, str]] = ()) -> tuple[Report, int]:
+    """Replay and append `report.published`; return the replay and the event's seq.
+
+    The replay is part of the decision: an event that another writer appends meanwhile makes it
+    anew, so that what is published was computed from exactly the events before it.
+    """
+    from scoring.report import build_report, publish_report  # noqa: PLC0415
+
+    replays: list[Report] = []
+
+    def decide(_state: ProtocolState) -> list[Payload]:
+        replays.append(build_report(session.store, compare=compare))
+        return [publish_report(replays[-1], session.store, authority=system_actor())]
+
+    (seq,) = session.commit(decide)
+    return replays[-1], seq
 
 
 def print_scores(scores: dict[str, Any]) -> None:

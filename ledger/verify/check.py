@@ -149,6 +149,9 @@ def _verify_once(path: Path, question: Question) -> Verification:
             return _verify_open(file, findings, question)
     except UnreadableError as error:
         return _unreadable(str(error), question)
+    except DamagedError as error:
+        _note_damage(findings, error)
+        return _finish(findings, question, size=None)
 
 
 def _verify_open(file: LedgerFile, findings: Findings, question: Question) -> Verification:

@@ -29,6 +29,10 @@ MAX_SEQ = 2**63 - 1
 
 BATCH = 256
 _INLINE_BYTES = 256 << 10  # a batch of values so long is 64 MiB
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What the driver raises: a message of SQLite's own may quote bytes that are no UTF-8."""
+
+_APPLICATION = APPLICATION_ID.to_bytes(4, "big")
 _MAGIC = b"SQLite format 3\x00"
 _BUSY_TIMEOUT_S = 10
 
@@ -93,14 +97,26 @@ class Place(NamedTuple):
 
 
 class LedgerFile:
-    """One read-only connection to one ledger file, in one snapshot."""
+    """One read-only connection to one ledger file, in one snapshot.
+
+    Raises:
+        UnreadableError: no ledger, or held by a writer.
+        DamagedError: its header is a ledger's, and SQLite cannot read on.
+    """
 
     def __init__(self, place: Place) -> None:
         self.place = place
         uri = f"{place.path.absolute().as_uri()}?mode=ro" + "&immutable=1" * place.immutable
         with _as_unreadable():
             self._conn = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)
-        with _as_unreadable():
+        try:
+            self._begin(is_ledger=_read_head(place.path)[68:72] == _APPLICATION)
+        except (UnreadableError, DamagedError, OSError):
+            self.close()
+            raise
+
+    def _begin(self, *, is_ledger: bool) -> None:
+        with _as_unreadable(is_ledger=is_ledger):
             self._conn.isolation_level = None
             self._conn.text_factory = bytes
             self._conn.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_READ_BYTES + 4096)
@@ -108,8 +124,7 @@ class LedgerFile:
             self._conn.execute("BEGIN")
             found = self._conn.execute("PRAGMA application_id").fetchone()[0]
         if found != APPLICATION_ID:
-            self.close()
-            raise UnreadableError(f"{show(str(place.path), 200)} is a database, but no ledger")
+            raise UnreadableError(f"{show(str(self.place.path), 200)} is a database, but no ledger")
 
     def close(self) -> None:
         """Release the file."""
@@ -183,6 +198,16 @@ class LedgerFile:
         rows = self._query(f"PRAGMA table_xinfo({table})")
         return [(_text(row[1]), _text(row[2]).upper(), row[5] > 0, row[6] != 0) for row in rows]
 
+    def is_numbered(self, table: str) -> bool:
+        """Say whether `seq` is the number by which SQLite itself orders the rows."""
+        try:
+            odd = f"SELECT 1 FROM {table} NOT INDEXED WHERE seq IS NOT rowid LIMIT 1"
+            return self._conn.execute(odd).fetchone() is None
+        except sqlite3.OperationalError:
+            return False  # A table WITHOUT ROWID.
+        except _ERRORS as error:
+            raise DamagedError(_say(error)) from error
+
     def unique_indexes(self, table: str) -> list[tuple[str, ...]]:
         """Return the columns of each whole unique index of a table, in order."""
         found = []
@@ -204,8 +229,8 @@ class LedgerFile:
             row: tuple[Value] | None = self._conn.execute(sql, (seq,)).fetchone()
         except sqlite3.DataError:
             return None  # Longer than the limit that was set on the connection.
-        except sqlite3.Error as error:
-            raise DamagedError(str(error)) from error
+        except _ERRORS as error:
+            raise DamagedError(_say(error)) from error
         return None if row is None else row[0]
 
 
@@ -215,6 +240,7 @@ def open_ledger(path: Path) -> Iterator[LedgerFile]:
 
     Raises:
         UnreadableError: missing, no file, no SQLite database, no ledger, or held by a writer.
+        DamagedError: its header is a ledger's, and SQLite cannot read on.
     """
     _require_database(path)
     with tempfile.TemporaryDirectory(prefix="ledger-verify-") as folder:
@@ -273,13 +299,18 @@ def _require_database(path: Path) -> None:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableError(f"{shown} is not a file")
-        with path.open("rb") as stream:
-            head = stream.read(len(_MAGIC))
+        head = _read_head(path)
     except (OSError, ValueError) as error:
         raise UnreadableError(f"{shown} cannot be read: {error}") from error
-    if head != _MAGIC:
+    if head[: len(_MAGIC)] != _MAGIC:
         what = "is empty" if not head else "is not an SQLite database"
         raise UnreadableError(f"{shown} {what}, so no ledger")
+
+
+def _read_head(path: Path) -> bytes:
+    """Return the database header (https://www.sqlite.org/fileformat.html section 1.3)."""
+    with path.open("rb") as stream:
+        return stream.read(100)
 
 
 def _beside(path: Path, end: str) -> Path:
@@ -293,22 +324,30 @@ def _has_content(path: Path) -> bool:
         return False
 
 
+def _say(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "its schema holds text that is no UTF-8"
+    return show(str(error), 200)
+
+
 def _text(value: bytes | str | None) -> str:
     # The schema comes through the same text_factory as the rows.
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
 
 
 @contextmanager
-def _as_unreadable() -> Iterator[None]:
+def _as_unreadable(*, is_ledger: bool = False) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
-        raise UnreadableError(f"the file cannot be opened as a database: {error}") from error
+    except _ERRORS as error:
+        if is_ledger and not isinstance(error, sqlite3.OperationalError):
+            raise DamagedError(_say(error)) from error
+        raise UnreadableError(f"the file cannot be opened as a database: {_say(error)}") from error
 
 
 @contextmanager
 def _as_damaged() -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
-        raise DamagedError(str(error)) from error
+    except _ERRORS as error:
+        raise DamagedError(_say(error)) from error

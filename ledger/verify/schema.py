@@ -35,25 +35,24 @@ _GUARD = re.compile(
 def check_tables(file: LedgerFile, findings: Findings) -> bool:
     """Report missing or odd tables; say whether they can be read at all."""
     plain = {name for kind, name, _, page, _ in file.schema() if kind == "table" and page > 0}
-    usable = True
-    for table, due in _COLUMNS.items():
-        if table not in plain:
-            findings.add("store.table", None, f"there is no plain table {table}")
-            usable = False
-            continue
-        columns = file.columns(table)
-        names = [name for name, *_ in columns]
-        if missing := due.keys() - set(names):
-            text = ", ".join(sorted(missing))
-            findings.add("store.table", None, f"the table {table} has no column {text}")
-            usable = False
-            continue
-        found = {name: kind for name, kind, _, _ in columns}
-        keys = [name for name, _, in_key, _ in columns if in_key]
-        computed = any(is_computed for *_, is_computed in columns)
-        if found != due or keys != ["seq"] or computed or len(names) != len(due):
-            findings.add("store.table", None, f"the columns of {table} are not as specified")
-    return usable
+    wrong = [what for table in _COLUMNS if (what := _table_fault(file, table, plain))]
+    for what in wrong:
+        findings.add("store.table", None, what)
+    return not wrong
+
+
+def _table_fault(file: LedgerFile, table: str, plain: set[str]) -> str:
+    if table not in plain:
+        return f"there is no plain table {table}"
+    due, columns = _COLUMNS[table], file.columns(table)
+    if missing := due.keys() - {name for name, *_ in columns}:
+        return f"the table {table} has no column {', '.join(sorted(missing))}"
+    found = {name: kind for name, kind, _, _ in columns}
+    keys = [name for name, _, in_key, _ in columns if in_key]
+    computed = any(is_computed for *_, is_computed in columns)
+    if found != due or keys != ["seq"] or computed or not file.is_numbered(table):
+        return f"the columns of {table} are not as specified"
+    return ""
 
 
 def check_values(file: LedgerFile, findings: Findings) -> None:

@@ -6,11 +6,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-
 from evaluations import closed, honest_book
+from rows import Rows, Stored
+
 from ledger.verify.check import verify_file
 from ledger.verify.report import Verification
-from rows import Rows, Stored
 
 COLUMNS = ("envelope", "data", "salt", "leaf")
 
