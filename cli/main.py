@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from pydantic import ValidationError
 from typer.exceptions import TyperException
 
 from cli import exit_codes
@@ -64,6 +65,8 @@ def describe_error(error: Exception) -> tuple[int, str]:
         return exit_codes.USAGE, f"ledger: {name}{what}. Check the path and its permissions."
     if isinstance(error, (MemoryError, RecursionError)):
         return exit_codes.USAGE, "ledger: the input is too large. Split it and try again."
+    if isinstance(error, ValidationError):
+        return exit_codes.USAGE, f"ledger: {_field(error)}"
     return exit_codes.BUG, _bug(error)
 
 
@@ -86,6 +89,13 @@ def _usage(error: TyperException) -> str:
 def _input(error: BadInputError) -> str:
     place = f"{error.where}: " if error.where else ""
     return _one_line(f"{place}{error.what.rstrip('.')}. {error.remedy}")
+
+
+def _field(error: ValidationError) -> str:
+    """Name the option behind a payload's field that was refused: they share their names."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return _one_line(f"{place}: {first['msg'].rstrip('.')}. Correct it and try again.")
 
 
 def _one_line(text: object) -> str:

@@ -13,16 +13,17 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from forecasting.ports import JsonObject, Message, ModelRequest, OutputSchema
 from ledger.canonical import parse_strict
-from ledger.decimals import UNITS, format_units, round_probability
+from ledger.decimals import UNITS, format_units, parse_probability, round_probability
 from ledger.errors import BadInputError
 
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
+_PERCENT = re.compile(r"0|[1-9][0-9]?|100")
 _MAX_ANSWER = 100_000
-_UNITS_PER_PERCENT = UNITS // 100
+_MAX_DIGITS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,9 @@ class _Literal(str):
     __slots__ = ()
 
 
-def forecast_schema(form: AnswerForm, extra: Mapping[str, JsonObject] | None = None) -> OutputSchema:
+def forecast_schema(
+    form: AnswerForm, extra: Mapping[str, JsonObject] | None = None
+) -> OutputSchema:
     """Return the JSON schema of an answer: first the extra fields in order, then the probability.
 
     A model writes the fields in this order, so a rationale that comes first is reasoning and one
@@ -99,77 +102,75 @@ def read_probability(text: str, form: AnswerForm) -> ReadProbability:
         BadInputError: there is no usable probability; the sentence says why and can be shown to the
             model.
     """
-    document = _read_document(text)
-    value = document.get(form.name)
-    if value is None:
+    body = _unfenced(text)
+    # The strict reader refuses duplicate keys, NaN and lone surrogates; the second reading keeps
+    # each number as it was written, which a float would not.
+    document = parse_strict(body)
+    if not isinstance(document, dict):
+        raise BadInputError("the answer is not a JSON object", remedy=f"Give {form.wording}.")
+    written: dict[str, object] = json.loads(body, parse_float=_Literal, parse_int=_Literal)
+    if written.get(form.name) is None:
         raise BadInputError(f"the answer has no {form.name}", remedy=f"Give {form.wording}.")
+    raw = _number(written, form.name, form.wording)
     if form.name == "p_yes_pct":
-        units, raw = _read_percent(value), str(value)
-    else:
-        if not isinstance(value, _Literal):
-            raise BadInputError(
-                f"p_yes is {_shown(value)}, not a number", remedy=f"Give {form.wording}."
-            )
-        units, raw = 0, str(value)
-    p_yes = format_units(units) if form.name == "p_yes_pct" else _read_number(raw, form.name)
-    _check_counterpart(document, p_yes)
+        return ReadProbability(raw, _read_percent(raw), document)
+    p_yes = round_probability(raw)
+    if written.get("p_no") is not None:
+        _check_counterpart(p_yes, round_probability(_number(written, "p_no", "1 - p_yes")))
     return ReadProbability(raw, p_yes, document)
 
 
-def repair_request(request: ModelRequest, said: str, problem: BadInputError) -> ModelRequest:
-    """Return the next turn: the unusable answer, and the sentence that says why it is unusable."""
+def repair_request(
+    request: ModelRequest, said: str, problem: BadInputError, *, turn: int
+) -> ModelRequest:
+    """Return the next turn: the unusable answer, and the sentence that says why it is unusable.
+
+    Args:
+        request: what was asked.
+        said: the unusable answer.
+        problem: why it is unusable.
+        turn: the repair turn's number, from 1; it makes the idempotency key another one.
+    """
+    key = request.idem_key
     turns = (
         Message("assistant", said),
         Message("user", f"That answer cannot be used: {problem} Answer again with JSON alone."),
     )
-    return replace(request, messages=request.messages + turns)
+    return replace(
+        request,
+        messages=request.messages + turns,
+        idem_key=None if key is None else f"{key}.repair-{turn}",
+    )
 
 
-def _read_document(text: str) -> dict[str, Any]:
+def _unfenced(text: str) -> str:
     if len(text) > _MAX_ANSWER:
         raise BadInputError(f"the answer has more than {_MAX_ANSWER} characters")
     fenced = _FENCED.fullmatch(text)
-    body = fenced[1] if fenced else text
-    # The strict reader refuses duplicate keys, NaN and lone surrogates; the second reading keeps
-    # each number as it was written, which a float would not.
-    if not isinstance(parse_strict(body), dict):
-        raise BadInputError("the answer is not a JSON object")
-    document: dict[str, Any] = json.loads(body, parse_float=_Literal, parse_int=_Literal)
-    return document
+    return fenced[1] if fenced else text
 
 
-def _read_number(raw: str, name: str) -> str:
-    if len(raw) > 100:
-        raise BadInputError(f"{name} is a number of {len(raw)} characters")
-    return round_probability(raw)
+def _number(written: Mapping[str, object], name: str, wording: str) -> str:
+    value = written[name]
+    if not isinstance(value, _Literal):
+        shown = json.dumps(value, ensure_ascii=False)[:40]
+        raise BadInputError(f"{name} is {shown}, not a number", remedy=f"Give {wording}.")
+    if len(value) > _MAX_DIGITS:
+        raise BadInputError(f"{name} is a number of {len(value)} characters")
+    return str(value)
 
 
-def _read_percent(value: object) -> int:
-    if not isinstance(value, _Literal) or not re.fullmatch(r"0|[1-9][0-9]?|100", value):
+def _read_percent(raw: str) -> str:
+    if not _PERCENT.fullmatch(raw):
         raise BadInputError(
-            f"p_yes_pct is {_shown(value)}, not a whole number from 0 to 100",
+            f"p_yes_pct is {raw}, not a whole number from 0 to 100",
             remedy=f"Give {PERCENT.wording}.",
         )
-    return int(value) * _UNITS_PER_PERCENT
+    return format_units(int(raw) * (UNITS // 100))
 
 
-def _check_counterpart(document: JsonObject, p_yes: str) -> None:
-    p_no = document.get("p_no")
-    if p_no is None:
-        return
-    if not isinstance(p_no, _Literal):
-        raise BadInputError(f"p_no is {_shown(p_no)}, not a number")
-    other = _read_number(p_no, "p_no")
-    if _units(p_yes) + _units(other) != UNITS:
+def _check_counterpart(p_yes: str, p_no: str) -> None:
+    if parse_probability(p_yes) + parse_probability(p_no) != UNITS:
         raise BadInputError(
-            f"p_yes {p_yes} and p_no {other} do not sum to 1", remedy="Give two that do."
+            f"p_yes {p_yes} and p_no {p_no} do not sum to 1", remedy="Give two that do."
         )
-
-
-def _units(text: str) -> int:
-    from ledger.decimals import parse_units  # noqa: PLC0415
-    return parse_units(text)
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)[:40]

@@ -1,24 +1,25 @@
 """What calls cost: list prices without the network, and a ceiling that no call can break.
 
 A price that is not listed is null with its reason, never 0. Under a ceiling, the most that a call
-can cost is set aside before it goes out: tokens in are bounded by the octets of the request, since a
-token is at least one octet, and tokens out by the registered `max_output_tokens`. So calls in flight
-at the same time cannot break the ceiling together, which a sum over finished calls would allow.
+can cost is set aside before it goes out: tokens in are bounded by the octets of the request, since
+a token is at least one octet, and tokens out by the registered `max_output_tokens`. So calls in
+flight at the same time cannot break the ceiling together, which a sum over finished calls would
+allow.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from datetime import datetime
 from decimal import ROUND_CEILING, Context, Decimal
+from importlib import import_module
 from importlib.metadata import version
 from typing import Protocol
 
 from forecasting.ports import FailureKind, ModelAnswer, ModelRequest
 from forecasting.providers.parameters import max_output_tokens
-from ledger.decimals import PLACES, UNITS, format_units
+from ledger.decimals import UNITS, format_units
 from ledger.errors import BadInputError, BugError
 from ledger.events.base import Money
 from ledger.events.call import TokenUsage
@@ -29,7 +30,7 @@ UNBILLED = frozenset({"local", "scripted", "replay"})
 NOT_BILLED: frozenset[FailureKind] = frozenset(
     {"rate_limited", "bad_request", "not_authorized", "out_of_quota", "over_budget"}
 )
-"""Failures that a provider turns away before any work; after others the whole reservation counts."""
+"""Failures that a provider turns away before any work; after others the reservation counts."""
 
 _STANDARD_TIERS = frozenset({"auto", "default", "standard"})
 _MONEY = Context(prec=50)
@@ -57,11 +58,12 @@ class ListPrices:
 
     def __init__(self) -> None:
         try:
-            import genai_prices  # noqa: PLC0415 - 0.14 s that commands without calls do not pay
+            # By name and late: 0.14 s that commands without calls do not pay.
+            genai_prices = import_module("genai_prices")
         except ModuleNotFoundError as error:
             raise BadInputError(
                 "prices need the package genai-prices, which is not installed",
-                remedy="Install forecast-ledger[prices].",
+                remedy="Install it, or run without a price list.",
             ) from error
         self._calculate = genai_prices.calc_price
         self._usage = genai_prices.Usage
@@ -90,16 +92,6 @@ class ListPrices:
         except ValueError as error:
             return unknown(f"the reported token counts cannot be priced: {error}")
         return usd(total)
-
-
-class NoPrices:
-    """No list at all: every price is unknown."""
-
-    source = "none"
-
-    def price(self, provider: str, model: str, usage: TokenUsage, at: datetime) -> Money:
-        """Return null with the reason."""
-        return unknown("no price list is installed")
 
 
 def usd(amount: Decimal) -> Money:
@@ -142,9 +134,9 @@ def price_answer(
 
 
 def most_it_can_cost(
-    prices: Prices, provider: str, request: ModelRequest, body: bytes, at: datetime
+    prices: Prices, provider: str, request: ModelRequest, octets: int, at: datetime
 ) -> Decimal:
-    """Return the most that one attempt can cost, in USD.
+    """Return the most that one attempt can cost, in USD, if its body has that many octets.
 
     Raises:
         BadInputError: no `max_output_tokens` or no price, so that no ceiling could be kept.
@@ -158,7 +150,7 @@ def most_it_can_cost(
             where="parameters",
             remedy="Register max_output_tokens, or run without a ceiling.",
         )
-    usage = TokenUsage(input_tokens=len(body), output_tokens=tokens)
+    usage = TokenUsage(input_tokens=octets, output_tokens=tokens)
     cost = prices.price(provider, request.model, usage, at)
     if cost.amount is None:
         raise BadInputError(
@@ -260,5 +252,3 @@ def spent_on(answer: ModelAnswer, cost: Money, reserved_usd: Decimal) -> Decimal
     if answer.failure is not None and answer.failure.kind in NOT_BILLED:
         return Decimal(0)
     return reserved_usd
-
-

@@ -110,7 +110,8 @@ class ModelRequest:
 class CallFailure:
     """Why an attempt failed; `retry_after_ms` is what the server asked for, if it did.
 
-    `is_final`: the server itself said that the same request will not pass (`x-should-retry: false`).
+    `is_final`: the server itself said that the same request will not pass, by the header
+    `x-should-retry: false`.
     """
 
     kind: FailureKind

@@ -3,7 +3,8 @@
 YAML 1.1 turns `no` into false, `2025-09-15` into a date, `1e-4` into a string and 0.1 into a float;
 each of these can change a benchmark silently. Here a scalar is null, true, false or an integer
 where it is spelt exactly so, and text otherwise: a decimal stays the text that the author wrote.
-Duplicate keys, anchors, tags and several documents in a file are refused with line and column.
+Duplicate keys, anchors, tags, several documents in a file and nesting of more than 64 levels are
+refused with line and column.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from ledger.canonical import MAX_DEPTH
 from ledger.errors import BadInputError
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -45,7 +47,12 @@ def load_yaml(path: Path) -> Any:  # noqa: ANN401 - YAML holds any JSON type
 def parse_yaml(text: str, *, name: str = "<text>") -> Any:  # noqa: ANN401
     """Read one YAML document as JSON values; `name` stands in error messages."""
     try:
+        depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise _refusal(name, event.start_mark, f"nested more than {MAX_DEPTH} levels deep")
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
                 raise _refusal(name, event.start_mark, "anchors and aliases are not allowed")
             if getattr(event, "tag", None):
@@ -53,7 +60,7 @@ def parse_yaml(text: str, *, name: str = "<text>") -> Any:  # noqa: ANN401
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         raise _refusal(name, error.problem_mark, error.problem or "not YAML") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         what = " ".join(str(error).split())
         raise BadInputError(f"is not YAML: {what}", where=name) from error
     return None if node is None else _value(node, name)

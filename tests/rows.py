@@ -17,7 +17,7 @@ from ledger.store.port import Record
 from ledger.store.sqlite import APPLICATION_ID, SCHEMA
 from ledger.verify.check import Question, inspect_rows
 from ledger.verify.integrity import check_range
-from ledger.verify.reading import BATCH, RawHashRow, Row, Value
+from ledger.verify.reading import RawHashRow, Row, Value
 from ledger.verify.report import Findings, Verification
 
 
@@ -68,15 +68,11 @@ class Rows:
         """The same log with some columns of one event changed."""
         return Rows(replace(s, **columns) if s.seq == seq else s for s in self.stored)
 
-    def hashed(self, start: int, stop: int) -> Iterator[list[RawHashRow]]:
-        """Yield batches as the integrity pass reads them."""
-        found: list[RawHashRow] = [
-            (s.seq, s.envelope, s.leaf, s.salt, s.data)
-            for s in self.stored
-            if start <= s.seq < stop
-        ]
-        for first in range(0, len(found), BATCH):
-            yield found[first : first + BATCH]
+    def hashed(self, start: int, stop: int) -> Iterator[RawHashRow]:
+        """Yield rows as the integrity pass reads them."""
+        for s in self.stored:
+            if start <= s.seq < stop:
+                yield s.seq, s.envelope, s.leaf, s.salt, s.data
 
     def rows(self) -> Iterator[Row]:
         """Yield rows as the structure pass reads them."""
@@ -85,10 +81,6 @@ class Rows:
     def envelope(self, seq: int) -> Value:
         """Return one envelope."""
         return next((s.envelope for s in self.stored if s.seq == seq), None)
-
-    def data(self, seq: int) -> Value:
-        """Return one payload."""
-        return next((s.data for s in self.stored if s.seq == seq), None)
 
     def verify(self, **question: Any) -> Verification:
         """Run the passes over the rows."""

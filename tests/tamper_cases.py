@@ -23,7 +23,7 @@ Attack = Callable[[Path], Verification]
 """Gets an empty folder, builds and attacks a ledger there, and verifies it."""
 
 STRANGER = SignerKey(ORIGIN, b"\x07" * 32)
-BIG_BYTES = (64 << 20) + 1
+BIG_BYTES = (64 << 20) + 10_000
 
 
 def evaluation() -> Rows:
@@ -357,6 +357,7 @@ TAMPERED: tuple[tuple[str, int | None, Attack], ...] = (
         sql("UPDATE payloads SET bytes = CAST(bytes || x'20' AS BLOB) WHERE seq = 4"),
     ),
     ("payload.length", 3, forged(fields=set_length)),
+    ("payload.length", 4, sql(f"UPDATE payloads SET bytes = zeroblob({BIG_BYTES}) WHERE seq = 4")),
     ("payload.json", 4, forged(payload=only_at(4, b'{"attempt"', b'{"draw":1,"attempt"'))),
     ("payload.json", 4, forged(payload=only_at(4, b'"draw":1', b'"draw":1.0'))),
     ("payload.json", 4, forged(payload=lambda seq, data: b"\xff" if seq == 4 else data)),
@@ -365,7 +366,7 @@ TAMPERED: tuple[tuple[str, int | None, Attack], ...] = (
     ("payload.form", 4, forged(payload=only_at(4, b'"draw":1,', b""))),
     ("payload.form", 4, forged(payload=only_at(4, b'yes":"0.7"', b'yes":"0.70"'))),
     ("payload.form", 4, forged(payload=lambda seq, data: b"[]" if seq == 4 else data)),
-    ("payload.size", 4, sql(f"UPDATE payloads SET bytes = zeroblob({BIG_BYTES}) WHERE seq = 4")),
+    ("payload.size", 4, forged(payload=lambda seq, data: bytes(BIG_BYTES) if seq == 4 else data)),
     ("payload.withheld", 1, redacted),
     ("label.sealed", None, still_sealed),
     ("checkpoint.form", None, compared(same, lambda rows: "")),

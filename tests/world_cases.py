@@ -1,4 +1,4 @@
-"""Ledgers that break one order rule of worlds each (see order_cases)."""
+"""Ledgers that break one order rule of worlds each (see broken_ledgers)."""
 
 from __future__ import annotations
 

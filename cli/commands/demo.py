@@ -33,10 +33,10 @@ from ledger.session import Session
 from ledger.store.sqlite import SqliteStore
 from ledger.vault import read_vault
 from ledger.verify.report import Verification
+from scoring.leaderboard import describe_published
 
 if TYPE_CHECKING:
-    from scoring.leaderboard import describe_published
-from scoring.report import Report
+    from scoring.report import Report
 
 ORIGIN = "forecast-ledger.local/demo"
 LEFT_BEHIND = ("vault.db", "ledger.key", "replay", "checkpoint.txt", "checkpoint-before-labels.txt")

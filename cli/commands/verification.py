@@ -30,7 +30,9 @@ from ledger.verify.report import Verification
 
 def verify(
     file: Annotated[
-        Path | None, typer.Argument(help="The ledger file, as with --ledger.", show_default=False)
+        Path | None,
+        # Unreadable is a verdict of the verifier's own, not a usage error of typer's.
+        typer.Argument(help="The ledger file, as with --ledger.", readable=False),
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     checkpoint: Annotated[

@@ -1,10 +1,10 @@
 """One route to an OpenAI-compatible endpoint, through the openai SDK's asynchronous client.
 
-The SDK's `post` is used with octets of our own and a raw response, not its typed methods: the octets
-recorded are then exactly those sent, and the SDK's pydantic parsing (0.5 ms of CPU a call, and no
-validation: a minimal or HTML answer passes) is replaced by ours. The SDK keeps what it is good at:
-the connection pool, headers, authentication, timeouts and the error tree. Its own retries are off,
-so that every attempt is an event.
+The SDK's `post` is used with octets of our own and a raw response, not its typed methods: the
+octets recorded are then exactly those sent, and the SDK's pydantic parsing (which costs as much CPU
+as the rest of a call and validates nothing: a minimal or HTML answer passes) is replaced by ours.
+The SDK keeps what it is good at: the connection pool, headers, authentication, timeouts and the
+error tree. Its own retries are off, so that every attempt is an event.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from forecasting.providers.wire import (
     Wire,
     WireAnswer,
     failed,
+    member,
+    read_body,
     request_record,
     short_name,
     to_raw,
@@ -175,8 +177,6 @@ def read_status(status: int, headers: Mapping[str, str], body: bytes) -> CallFai
         headers: the answer's headers, names in lower case or a mapping that ignores case.
         body: the scrubbed body: a JSON error object, or whatever a gateway writes.
     """
-    from forecasting.providers.wire import member, read_body  # noqa: PLC0415
-
     document = read_body(body)
     error = member(document, "error") if not isinstance(document, CallFailure) else {}
     said = error.get("message") or body[:200].decode("utf-8", "replace")

@@ -46,10 +46,12 @@ class Exchange:
         error: what the SDK raised, if it did.
         latency_ms: from the call to its end.
         scrubbers: by the credential that each removes; those found on requests are added.
+        max_bytes: longest body that is read.
     """
 
     path: str
     scrubbers: dict[str, Scrubber]
+    max_bytes: int = MAX_ANSWER_BYTES
     sent: httpx.Request | None = None
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -77,17 +79,18 @@ class Exchange:
 
 
 class _AnswerTooLongError(Exception):
-    """The body went beyond MAX_ANSWER_BYTES and was not read on."""
+    """The body went beyond its limit and was not read on."""
 
 
 class _BoundedStream(httpx.AsyncByteStream):
-    """A response body that ends in an error beyond MAX_ANSWER_BYTES."""
+    """A response body that ends in an error beyond `max_bytes`."""
 
-    def __init__(self, inner: httpx.AsyncByteStream) -> None:
+    def __init__(self, inner: httpx.AsyncByteStream, max_bytes: int) -> None:
         self._inner = inner
+        self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_ANSWER_BYTES
+        left = self._max_bytes
         async for chunk in self._inner:
             left -= len(chunk)
             if left < 0:
@@ -119,8 +122,9 @@ async def _note_response(response: httpx.Response) -> None:
         raise httpx.DecodingError("a compressed answer to a request that takes none")
     if not isinstance(response.stream, httpx.AsyncByteStream):
         raise httpx.DecodingError("an answer that is no stream")
-    response.stream = _BoundedStream(response.stream)
     exchange = _CURRENT.get()
+    max_bytes = MAX_ANSWER_BYTES if exchange is None else exchange.max_bytes
+    response.stream = _BoundedStream(response.stream, max_bytes)
     if exchange is None or response.request.url.path != exchange.path:
         return
     exchange.status = response.status_code
@@ -142,6 +146,7 @@ async def run_exchange(
     secrets: frozenset[str],
     timeout_s: float,
     timer: Timer,
+    max_bytes: int = MAX_ANSWER_BYTES,
 ) -> Exchange:
     """Make one SDK call and record it; whatever the SDK raises is kept in the record.
 
@@ -151,8 +156,9 @@ async def run_exchange(
         secrets: credentials that must not appear in any record.
         timeout_s: limit for the whole attempt, also against a server that sends a byte a second.
         timer: measures the latency.
+        max_bytes: longest body that is read.
     """
-    exchange = Exchange(path, {})
+    exchange = Exchange(path, {}, max_bytes)
     exchange.guard(secrets)
     token = _CURRENT.set(exchange)
     began = timer()
@@ -180,7 +186,7 @@ def find_failure(exchange: Exchange) -> CallFailure | None:
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return failed("timeout", "no complete answer in time")
     if isinstance(error, _AnswerTooLongError):
-        return failed("unreadable", f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
+        return failed("unreadable", f"an answer of more than {exchange.max_bytes:,} bytes")
     if isinstance(error, httpx.DecodingError):
         return failed("unreadable", exchange.scrub(str(error)))
     kind: FailureKind = "connection" if isinstance(error, httpx.TransportError) else "bad_request"

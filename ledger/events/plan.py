@@ -67,6 +67,15 @@ class BlendSpec(Payload):
     rounding: Decimal9 | None
 
 
+class RegisteredRoute(ModelRoute):
+    """A model route with every part written: in a plan, a part left out is a choice left open."""
+
+    provider: Name | None
+    route: Name | None
+    requested_model: Name | None
+    resolved_model: Name | None
+
+
 class MethodSpec(Payload):
     """One method: how it is run, by which route and prompt, how often, and how p_yes is extracted.
 
@@ -79,7 +88,7 @@ class MethodSpec(Payload):
     role: Literal["reference", "baseline", "pilot", "exploratory", "confirmatory"]
     source: Literal["imported", "run", "computed", "constant"]
     strategy: Name
-    model_route: ModelRoute
+    model_route: RegisteredRoute
     prompt_version: Name | None
     prompt_digest: Digest | None
     parameters: dict[str, str]

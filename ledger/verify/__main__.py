@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = [result.to_json()] if options.json else format_lines(result)
     try:
         for line in lines:
-            print(line)
+            # A path or an error of the system may hold what this terminal cannot show.
+            print(line.encode("ascii", "backslashreplace").decode("ascii"))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has seen enough; the exit code still counts.

@@ -27,8 +27,6 @@ MAX_READ_BYTES = 64 << 20
 MAX_SEQ = 2**63 - 1
 """Largest number of a row."""
 
-BATCH = 256
-_INLINE_BYTES = 256 << 10  # a batch of values so long is 64 MiB
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What the driver raises: a message of SQLite's own may quote bytes that are no UTF-8."""
 
@@ -39,13 +37,14 @@ _BUSY_TIMEOUT_S = 10
 Value: TypeAlias = bytes | int | float | None
 """A stored value; TEXT comes as its bytes, for a ledger may hold text that is no UTF-8."""
 
-_ENVELOPE = f"CASE WHEN length(e.envelope) > {_INLINE_BYTES} THEN 0 ELSE e.envelope END"
-_BYTES = f"CASE WHEN length(p.bytes) > {_INLINE_BYTES} THEN length(p.bytes) ELSE p.bytes END"
-_JOIN = "FROM events e NOT INDEXED LEFT JOIN payloads p ON p.seq = e.seq"
-_HASHED = (
-    f"SELECT e.seq, {_ENVELOPE}, e.leaf, p.salt, {_BYTES} {_JOIN}"
-    " WHERE e.seq BETWEEN ? AND ? ORDER BY e.seq"
+_ENVELOPE = (
+    f"CASE WHEN length(e.envelope) > {MAX_READ_BYTES} THEN length(e.envelope) ELSE e.envelope END"
 )
+_BYTES = f"CASE WHEN length(p.bytes) > {MAX_READ_BYTES} THEN length(p.bytes) ELSE p.bytes END"
+_JOIN = "FROM events e NOT INDEXED LEFT JOIN payloads p ON p.seq = e.seq"
+_RANGE = "WHERE e.seq BETWEEN ? AND ? ORDER BY e.seq"
+_HASHED = f"SELECT e.seq, e.envelope, e.leaf, p.salt, p.bytes {_JOIN} {_RANGE}"
+_HASHED_GUARDED = f"SELECT e.seq, {_ENVELOPE}, e.leaf, p.salt, {_BYTES} {_JOIN} {_RANGE}"
 _ROWS = (
     f"SELECT e.seq, {_ENVELOPE}, e.prev, e.type, e.stream, e.stream_seq, e.idem_key,"
     f" p.salt, {_BYTES}, p.seq {_JOIN} ORDER BY e.seq"
@@ -60,8 +59,12 @@ class DamagedError(Exception):
     """The file is a ledger, and SQLite cannot read some of its pages."""
 
 
+class TooLongError(Exception):
+    """A value is longer than 64 MiB; read the range again, where it will come as an int."""
+
+
 class HashRow(NamedTuple):
-    """What the integrity pass reads of an event. An int stands for a value too long for a batch."""
+    """What the integrity pass reads of an event. An int stands for a value that is too long."""
 
     seq: int
     envelope: Value
@@ -106,6 +109,7 @@ class LedgerFile:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self._is_guarded = False
         uri = f"{place.path.absolute().as_uri()}?mode=ro" + "&immutable=1" * place.immutable
         with _as_unreadable():
             self._conn = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)
@@ -130,12 +134,20 @@ class LedgerFile:
         """Release the file."""
         self._conn.close()
 
-    def hashed(self, start: int, stop: int) -> Iterator[list[RawHashRow]]:
-        """Yield batches of rows with start <= seq < stop, in order of seq."""
+    def hashed(self, start: int, stop: int) -> Iterator[RawHashRow]:
+        """Yield rows with start <= seq < stop, in order of seq.
+
+        Raises:
+            TooLongError: a value cannot be read; from now on such values come as an int.
+        """
+        sql = _HASHED_GUARDED if self._is_guarded else _HASHED
         with _as_damaged():
-            cursor = self._conn.execute(_HASHED, (start, stop - 1))
-            while batch := cursor.fetchmany(BATCH):
-                yield batch
+            try:
+                yield from self._conn.execute(sql, (start, stop - 1))
+            except sqlite3.DataError as error:
+                # Asking for each length beforehand would cost a twentieth of the whole pass.
+                self._is_guarded = True
+                raise TooLongError from error
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows in order of seq."""
@@ -146,10 +158,6 @@ class LedgerFile:
     def envelope(self, seq: int) -> Value:
         """Return one envelope of at most 64 MiB, None where there is none."""
         return self._one("SELECT envelope FROM events WHERE seq = ?", seq)
-
-    def data(self, seq: int) -> Value:
-        """Return one payload of at most 64 MiB, None where there is none."""
-        return self._one("SELECT bytes FROM payloads WHERE seq = ?", seq)
 
     def bounds(self) -> tuple[int, int] | None:
         """Return the first and the last seq, None for a file without events."""

