@@ -310,13 +310,15 @@ def measure(job: str, path: Path) -> dict[str, Any]:
 
 def run_job(job: str, path: Path) -> None:
     """Run a job here and print its figures as JSON."""
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     result = JOBS[job](path)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # ru_maxrss is in KiB on Linux and in bytes on macOS.
     unit = 1 if sys.platform == "darwin" else 1024
-    print(json.dumps({"seconds": seconds, "mib": peak * unit / 2**20, "result": result}))
+    print(
+        json.dumps({"seconds": seconds, "cpu": cpu, "mib": peak * unit / 2**20, "result": result})
+    )
 
 
 def measure_shape(name: str, repeats: int) -> None:
@@ -338,7 +340,8 @@ def measure_shape(name: str, repeats: int) -> None:
                 found = measure(job, path)
                 best[job] = min(best.get(job, found["seconds"]), found["seconds"])
                 print(
-                    f"  {job:<7}{found['seconds']:7.2f} s {found['mib']:7.0f} MiB peak"
+                    f"  {job:<7}{found['seconds']:7.2f} s wall {found['cpu']:7.2f} s processor"
+                    f" {found['mib']:6.0f} MiB peak"
                     f"   {found['result']}"
                 )
         print(f"  replay / twin: {best['replay'] / best['twin']:.2f}")

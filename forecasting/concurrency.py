@@ -144,7 +144,8 @@ class AdaptiveLimit:
         self._successes += 1
         # Before the first 429 every success counts: the limit doubles a round (slow start).
         is_due = self._epoch == 0 or self._successes >= self._limit
-        if is_due and self._in_flight >= self._limit < self._ceiling:
+        is_reached = self._waiting or self._in_flight >= self._limit
+        if is_due and is_reached and self._limit < self._ceiling:
             self._limit += 1
             self._successes = 0
 

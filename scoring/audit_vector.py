@@ -155,6 +155,7 @@ def branch_losses(plan: Plan, panel: Panel) -> list[dict[str, Any]]:
     """
     a, b = primary_pair(plan)
     d = brier_units(panel.units[b], panel.y) - brier_units(panel.units[a], panel.y)
+    imputed = [m for m in (a, b) if panel.imputed[m].any()]
     rows: list[dict[str, Any]] = []
     for index in np.flatnonzero(d < 0).tolist():
         pair = PairedCard(
@@ -168,7 +169,7 @@ def branch_losses(plan: Plan, panel: Panel) -> list[dict[str, Any]]:
                 "p_b": format_units(pair.b_units),
                 "difference": pair.difference / 10**18,
                 "tags": _tags_of(plan, pair),
-                "imputed": [m for m in (a, b) if panel.imputed[m][index]],
+                "imputed": [m for m in imputed if panel.imputed[m][index]],
             }
         )
     return rows

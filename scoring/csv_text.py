@@ -22,7 +22,8 @@ _ROWS_A_PIECE = 2_000
 def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """Yield a header and rows in pieces; None is empty, floats by shortest repr, UTF-8."""
     lines = _Lines()
-    writer = csv.writer(lines, lineterminator="\n")
+    # A writer that ends lines with a bare line feed leaves a carriage return unquoted (until 3.13).
+    writer = csv.writer(lines, lineterminator="\r\n")
     writer.writerow(columns)
     source = iter(rows)
     while chunk := list(islice(source, _ROWS_A_PIECE)):
@@ -45,8 +46,8 @@ class _Lines:
         self._parts: list[str] = []
 
     def write(self, text: str) -> int:
-        """Keep a line."""
-        self._parts.append(text)
+        """Keep a line, ended by a bare line feed."""
+        self._parts.append(f"{text[:-2]}\n")
         return len(text)
 
     def take(self) -> bytes:

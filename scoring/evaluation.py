@@ -7,6 +7,7 @@ redacted is never passed over in silence: its envelope still says which cell, ca
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,14 +20,14 @@ from pydantic_core import from_json
 
 from ledger.decimals import parse_probability
 from ledger.envelope import FIRST_PREV
-from ledger.errors import DamagedLedgerError, WithheldError
+from ledger.errors import BadInputError, BugError, DamagedLedgerError, WithheldError
 from ledger.events.anchor import ReportPublished
 from ledger.events.base import Payload
 from ledger.events.branch import BranchForked, TimelineEnded
 from ledger.events.codec import Event, read_event
 from ledger.events.endpoint import ClaimRecorded, EndpointRejected
 from ledger.events.plan import Plan, PlanAmended, PlanPreregistered
-from ledger.events.prediction import PredictionsClosed
+from ledger.events.prediction import PredictionFrozen, PredictionsClosed
 from ledger.events.world import WorldInitialized
 from ledger.merkle import merkle_tree_hash
 from ledger.protocol.state import Cell, ProtocolState, apply
@@ -39,30 +40,81 @@ _FROZEN_V = 1
 _PLANS = ("plan.preregistered", "plan.amended")
 _CARD_STREAMS = ("card", "label")
 
-# A file's probabilities repeat: four places make 10,001 texts, and a look-up is 10 times cheaper.
-_units = lru_cache(maxsize=1 << 16)(parse_probability)
+_ID = rb'"([A-Za-z0-9][A-Za-z0-9_.\-]{0,63})"'
+_TEXT = rb'(?:null|"[^"\\]*")'
+_FLAT = rb"\{[^{}]*\}"
+_PLAIN = re.compile(
+    rb"\{"
+    + b",".join(
+        b'"' + name + b'":' + form
+        for name, form in (
+            (b"attempt", rb"(?:null|[1-9][0-9]*)"),
+            (b"card_id", _ID),
+            (b"draw", rb"([1-9][0-9]{0,5}|1000000)"),
+            (b"extraction_rule", _TEXT),
+            (b"interval", rb"(?:null|" + _FLAT + rb")"),
+            (b"method", _ID),
+            (b"model_route", _FLAT),
+            (b"origin", _FLAT),
+            (b"p_raw", _TEXT),
+            (b"p_yes", rb'"([0-9.]{1,11})"'),
+            (b"prompt_digest", _TEXT),
+            (b"prompt_version", _TEXT),
+            (b"rejected_endpoints", rb"\[[^\[\]]*\]"),
+            (b"response_id", _TEXT),
+            (b"sources", rb"\[[0-9,]*\]"),
+            (b"unresolved_mass_units", rb"(null|0|[1-9][0-9]{0,8}|1000000000)"),
+        )
+    )
+    + rb"\}"
+)
+"""A prediction as our writer writes it: each key once and in order, so that it says one thing.
+
+One match is 1.4 us where a JSON parser takes 4.5 and keeps the last of two equal keys in silence.
+What does not match (an escape, a brace inside a text) goes to the strict reader, at 30 us.
+"""
+
+
+@lru_cache(maxsize=1 << 16)
+def _units(text: bytes) -> int:
+    # A file's probabilities repeat: four places make 10,001 texts.
+    return parse_probability(text.decode())
 
 
 @dataclass(slots=True)
 class Columns:
     """Frozen predictions, one entry each in order of seq; ids are indices into the two maps."""
 
-    methods: dict[str, int] = field(default_factory=dict)
-    cards: dict[str, int] = field(default_factory=dict)
-    method: array[int] = field(default_factory=lambda: array("l"))
-    card: array[int] = field(default_factory=lambda: array("l"))
+    methods: dict[bytes, int] = field(default_factory=dict)
+    cards: dict[bytes, int] = field(default_factory=dict)
+    method: array[int] = field(default_factory=lambda: array("q"))
+    card: array[int] = field(default_factory=lambda: array("q"))
     draw: array[int] = field(default_factory=lambda: array("q"))
     p_units: array[int] = field(default_factory=lambda: array("q"))
     unresolved: array[int] = field(default_factory=lambda: array("q"))
     seq: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, seq: int, p: dict[str, Any]) -> None:
-        """Add one prediction's JSON fields."""
-        units, mass = _units(p["p_yes"]), p["unresolved_mass_units"]
-        self.method.append(self.methods.setdefault(p["method"], len(self.methods)))
-        self.card.append(self.cards.setdefault(p["card_id"], len(self.cards)))
-        self.draw.append(p["draw"])
-        self.p_units.append(units)
+    def add(self, seq: int, payload: bytes) -> bool:
+        """Add one prediction; False where its bytes are not of the plain form."""
+        found = _PLAIN.fullmatch(payload)
+        if found is None:
+            return False
+        card, draw, method, p_yes, mass = found.groups()
+        self.p_units.append(_units(p_yes))
+        self.method.append(self.methods.setdefault(method, len(self.methods)))
+        self.card.append(self.cards.setdefault(card, len(self.cards)))
+        self.draw.append(int(draw))
+        self.unresolved.append(MISSING if mass == b"null" else int(mass))
+        self.seq.append(seq)
+        return True
+
+    def add_payload(self, seq: int, p: PredictionFrozen) -> None:
+        """Add one prediction that the strict reader has read."""
+        self.p_units.append(parse_probability(p.p_yes))
+        self.method.append(self.methods.setdefault(p.method.encode(), len(self.methods)))
+        self.card.append(self.cards.setdefault(p.card_id.encode(), len(self.cards)))
+        self.draw.append(p.draw)
+        mass = p.unresolved_mass_units
         self.unresolved.append(MISSING if mass is None else mass)
         self.seq.append(seq)
 
@@ -188,7 +240,7 @@ def read_evaluation(store: Store) -> Evaluation:
     """Fold the whole log once.
 
     The store has compared leaf, link and commitment of what it yields; here only the first link is
-    looked at. Cost: about 3 us a prediction beside the store's own 9.
+    looked at. Cost: about 4 us a prediction beside the store's own 9.
 
     Raises:
         DamagedLedgerError: bytes do not match their hashes, or cannot be read as events.
@@ -262,11 +314,16 @@ def _is_prediction(record: Record) -> bool:
 
 def _add_prediction(columns: Columns, record: Record) -> None:
     try:
-        columns.add(record.seq, from_json(record.payload or b""))
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        if columns.add(record.seq, record.payload or b""):
+            return
+    except BadInputError as error:
         raise DamagedLedgerError(
             f"event {record.seq} is no prediction. Run `ledger verify`."
         ) from error
+    payload = read_event(record).payload
+    if not isinstance(payload, PredictionFrozen):
+        raise BugError("the strict reader read a prediction as something else")
+    columns.add_payload(record.seq, payload)
 
 
 def _cell_of(token: str | None) -> Cell | None:
@@ -279,7 +336,7 @@ def _cell_of(token: str | None) -> Cell | None:
 
 def _arrange(columns: Columns, plan: Plan, place: dict[str, int]) -> dict[str, MethodCells]:
     """Put the columns into arrays a registered method, rows in the plan's order of cards."""
-    row_of = np.array([place.get(card, MISSING) for card in columns.cards], dtype=np.int64)
+    row_of = np.array([place.get(card.decode(), MISSING) for card in columns.cards], dtype=np.int64)
     method, rows, draw = (
         np.asarray(columns.method),
         row_of[np.asarray(columns.card)],
@@ -290,7 +347,7 @@ def _arrange(columns: Columns, plan: Plan, place: dict[str, int]) -> dict[str, M
     for spec in plan.methods:
         if spec.source == "constant":
             continue
-        here = method == columns.methods.get(spec.id, MISSING)
+        here = method == columns.methods.get(spec.id.encode(), MISSING)
         here &= (rows != MISSING) & (draw >= 1) & (draw <= spec.draws)
         # Backwards, so that the first frozen value is written last and stands.
         chosen = np.flatnonzero(here)[::-1]

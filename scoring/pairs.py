@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+from ledger.errors import BugError
 from ledger.events.plan import Plan, PublishedInterval
 from ledger.printed import agrees_with_printed
 from scoring import bootstrap, limit
@@ -23,6 +24,7 @@ from scoring.comparison import (
 )
 from scoring.exact import ExactArray
 from scoring.joint_flips import sign_flip_tests
+from scoring.levels import acceleration, bca_levels, parse_tail
 from scoring.panel import Panel
 from scoring.permutation import PermutationTest
 from scoring.rules import brier_score, log_loss
@@ -120,7 +122,7 @@ class Pairs:
             },
         }
         published = [
-            self._hold_against(item, d, drawn, which)
+            self._hold_against(item, figures["bootstrap"], drawn, which)
             for item in self.plan.published_intervals
             if (item.a, item.b) == pair
         ]
@@ -145,10 +147,16 @@ class Pairs:
         }
 
     def _hold_against(
-        self, item: PublishedInterval, d: ExactArray, drawn: bootstrap.ResampledSums, which: int
+        self,
+        item: PublishedInterval,
+        registered: JsonDict,
+        drawn: bootstrap.ResampledSums,
+        which: int,
     ) -> JsonDict:
         """Say which of our intervals at the printed level print as the published one."""
-        ours = _ends(d, drawn, which, item.level)
+        ours = registered
+        if item.level != registered["level"]:
+            ours = _ends(self.differences(item.a, item.b), drawn, which, item.level)
         kinds = ("percentile", "bca", "limit", "limit_bca")
         return {
             "source": item.source,
@@ -156,7 +164,7 @@ class Pairs:
             "low": item.low,
             "high": item.high,
             "agrees": [kind for kind in kinds if _prints_as(ours[kind], item.low, item.high)],
-        } | {kind: ours[kind] for kind in kinds}
+        } | {name: ours[name] for name in (*kinds, "limit_tolerance")}
 
 
 _FIGURES = (
@@ -204,16 +212,31 @@ def _ends(d: ExactArray, drawn: bootstrap.ResampledSums, which: int, level: str)
     """Return the ends of the four intervals at a level: two resampled, two limits."""
     percentile = bootstrap.interval(drawn, which=which, level=level, method="percentile")
     bca = bootstrap.interval(drawn, which=which, level=level, method="bca")
-    plain = limit.limit_interval(d, level=level)
-    skewed = limit.limit_interval(d, level=level, method="bca")
     return {
         "percentile": [percentile.low, percentile.high],
         "bca": [cut(bca.low), cut(bca.high)],
         "bca_fell_back": bca.fell_back,
-        "limit": plain and [cut(plain.low), cut(plain.high)],
-        "limit_bca": skewed and [cut(skewed.low), cut(skewed.high)],
-        "limit_method": plain and plain.path,
-        "limit_tolerance": plain and _upwards(plain.tolerance),
+    } | _limits(d, level)
+
+
+def _limits(d: ExactArray, level: str) -> JsonDict:
+    """Return both limits from one law: `limit_interval` twice would compute the law twice.
+
+    `limit_tolerance` is the larger numerical error of any of the four ends.
+    """
+    law = limit.mean_law(d)
+    if law is None:
+        raise BugError("there are resampled cards and no law of their mean")
+    tail = parse_tail(level)
+    plain = law.quantiles([float(tail), float(1 - tail)])
+    levels = bca_levels(law.below_mean(), acceleration(d), float(tail))
+    skewed = plain if levels is None else law.quantiles(list(levels))
+    return {
+        "limit": [cut(end) for end, _ in plain],
+        "limit_bca": [cut(end) for end, _ in skewed],
+        "limit_bca_fell_back": levels is None,
+        "limit_method": law.path,
+        "limit_tolerance": _upwards(max(error for _, error in (*plain, *skewed))),
     }
 
 

@@ -175,6 +175,16 @@ def blend_rounded_too_far() -> tuple[Book, int]:
     return book, seq
 
 
+def blend_unregistered() -> tuple[Book, int]:
+    book = ready(method_fields("mix", extraction_rule="blend/1"))
+    return book, book.predict("mix", "a", "0.7", extraction_rule="blend/1")
+
+
+def blend_by_another_name() -> tuple[Book, int]:
+    book = ready(DIRECT, RUNNER, dict(MIX) | {"extraction_rule": "direct/1"})
+    return book, book.predict("mix", "a", "0.7")
+
+
 def as_of_later() -> tuple[Book, int]:
     book = ready(RUNNER)
     return book, book.model_call("runner", "a", as_of=LATER)
@@ -414,6 +424,8 @@ BROKEN: tuple[tuple[str, Case], ...] = (
     ("order.blend", blend_wrong),
     ("order.blend", blend_too_soon),
     ("order.blend", blend_rounded_too_far),
+    ("order.blend", blend_unregistered),
+    ("order.blend", blend_by_another_name),
     ("order.as-of-widened", as_of_later),
     ("order.evidence-after-as-of", evidence_late),
     ("order.evidence-after-as-of", snapshot_late),

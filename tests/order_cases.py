@@ -192,6 +192,12 @@ def _predictions() -> Iterator[Case]:
     yield Case("order.blend", (*STORY[:6], with_methods(mix={"blend": strange})), MIXED, None)
 
 
+def _strange_blends() -> Iterator[Case]:
+    none = with_methods(file={"extraction_rule": "blend/1"})
+    claimed = prediction(FILE_FROZEN, extraction_rule="blend/1")
+    yield Case("order.blend", (*STORY[:6], none), claimed, 6)
+
+
 def _blend(rounding: str | None) -> dict[str, object]:
     return {**METHODS[3]["blend"], "rounding": rounding}
 
@@ -292,6 +298,7 @@ CASES: tuple[Case, ...] = (
     *_attempts(),
     *_calls(),
     *_predictions(),
+    *_strange_blends(),
     *_closing(),
     *_labels(),
     *_worlds(),

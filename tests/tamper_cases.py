@@ -129,6 +129,12 @@ def envelope_and_leaf(folder: Path) -> Verification:
     return rows.patch(3, envelope=changed.envelope, leaf=changed.leaf).verify()
 
 
+def short_salt(folder: Path) -> Verification:
+    """A salt of 31 bytes, from the start."""
+    rows = evaluation()
+    return forge(rows.patch(4, salt=b"s" * 31).stored).verify()
+
+
 def without(rows: Rows, *seqs: int) -> list[Stored]:
     """The events but for some."""
     return [s for s in rows.stored if s.seq not in seqs]
@@ -356,6 +362,7 @@ TAMPERED: tuple[tuple[str, int | None, Attack], ...] = (
         4,
         sql("UPDATE payloads SET bytes = CAST(bytes || x'20' AS BLOB) WHERE seq = 4"),
     ),
+    ("payload.commitment", 4, short_salt),
     ("payload.length", 3, forged(fields=set_length)),
     ("payload.length", 4, sql(f"UPDATE payloads SET bytes = zeroblob({BIG_BYTES}) WHERE seq = 4")),
     ("payload.json", 4, forged(payload=only_at(4, b'{"attempt"', b'{"draw":1,"attempt"'))),

@@ -33,6 +33,11 @@ def fork_and(act: Callable[[Book], int]) -> Case:
     return in_world(forked)
 
 
+def endpoint_nowhere(book: Book) -> int:
+    book.end("forky", "a", "root", 1_000_000_000)
+    return book.settle("forky", "a")
+
+
 def tick_after_end(book: Book) -> int:
     book.end("forky", "a", "root", 1_000_000_000)
     return book.tick("forky", "a")
@@ -60,6 +65,7 @@ WORLD_BROKEN: tuple[tuple[str, Case], ...] = (
     ("order.mass-balance", in_world(lambda b: b.end("forky", "a", "root", 999_999_999))),
     ("order.timeline", in_world(lambda b: b.tick("forky", "a", "nowhere"))),
     ("order.timeline", in_world(tick_after_end)),
+    ("order.timeline", in_world(endpoint_nowhere)),
     (
         "order.timeline",
         fork_and(lambda b: b.fork("forky", "a", {"root": -2, "x": 2})),

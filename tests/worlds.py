@@ -139,6 +139,21 @@ class WorldPages(ABC):
             )
         )
 
+    def settle(self, method: str, card_id: str, timeline: str = "root") -> int:
+        """`endpoint.settled`."""
+        return self.add(
+            endpoint.EndpointSettled(
+                method=method,
+                card_id=card_id,
+                draw=1,
+                timeline=timeline,
+                endpoint="yes",
+                status="realized",
+                at_deadline=True,
+                basis="It stands.",
+            )
+        )
+
     def touch_endpoints(self, method: str, card_id: str) -> None:
         """`endpoint.updated`, `endpoint.settled` and `endpoint.rejected`."""
         cell: dict[str, Any] = {"method": method, "card_id": card_id, "draw": 1}
@@ -154,16 +169,7 @@ class WorldPages(ABC):
                 basis="Talks stalled.",
             )
         )
-        self.add(
-            endpoint.EndpointSettled(
-                **cell,
-                timeline="root",
-                endpoint="yes",
-                status="realized",
-                at_deadline=True,
-                basis="It stands.",
-            )
-        )
+        self.settle(method, card_id)
         self.add(
             endpoint.EndpointRejected(
                 method=method,

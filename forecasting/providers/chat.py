@@ -148,7 +148,7 @@ def _read_choice(document: JsonObject) -> _Choice:
     reason = choices[0].get("finish_reason") if isinstance(choices[0], dict) else None
     if refusal := message.get("refusal"):
         return None, (), failed("refused", f"the model refused: {refusal}")
-    if reason not in COMPLETE:
+    if not isinstance(reason, str) or reason not in COMPLETE:
         kind = CUT_SHORT.get(reason, "unreadable") if isinstance(reason, str) else "unreadable"
         return None, (), failed(kind, f"the answer ended with finish reason {reason!r}")
     calls = tuple(_tool_call(item) for item in elements(message, "tool_calls"))

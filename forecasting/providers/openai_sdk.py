@@ -39,7 +39,6 @@ MonotonicS = Callable[[], float]
 """Seconds from an arbitrary start that never go back, such as `time.perf_counter`."""
 
 _CONNECT_S = 10.0
-_IDLE_S = 60.0
 
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _BY_STATUS: Mapping[int, FailureKind] = {
@@ -101,7 +100,7 @@ class OpenAIProvider:
     async def call(self, request: ModelRequest) -> ModelAnswer:
         """Make one attempt (see Provider.call)."""
         body = self._wire.encode(request)
-        if self._scrubber.is_in(body):
+        if self._scrubber.is_whole_in(body):
             raise BadInputError(
                 "the request holds the API key, so it is not sent",
                 remedy="Look where the prompt is made from the environment.",
@@ -221,18 +220,14 @@ def _headers(request: ModelRequest) -> dict[str, str]:
 
 
 def _open_client(base_url: str, api_key: str | None, connections: int) -> openai.AsyncOpenAI:
-    import httpx2  # noqa: PLC0415 - see _send
-    import openai  # noqa: PLC0415
+    import openai  # noqa: PLC0415 - see _send
 
-    limits = httpx2.Limits(
-        max_connections=connections,
-        max_keepalive_connections=connections,
-        keepalive_expiry=_IDLE_S,
-    )
+    from forecasting.providers.pool import open_http_client  # noqa: PLC0415
+
     return openai.AsyncOpenAI(
         # The SDK insists on a key; servers that ask for none ignore this one.
         api_key=api_key or "none",
         base_url=base_url,
         max_retries=0,
-        http_client=httpx2.AsyncClient(limits=limits),
+        http_client=open_http_client(connections),
     )

@@ -33,6 +33,7 @@ class Scrubber:
         size = len(self._key)
         starts = range(0, size - _CHUNK + 1, _CHUNK) if size > _CHUNK else range(min(size, 1))
         self._chunks = tuple(self._key[at : at + _CHUNK] for at in starts)
+        self._octets = tuple(chunk.encode() for chunk in self._chunks)
 
     def text(self, text: str) -> str:
         """Return the text with the key, or whatever part of it stands there, replaced."""
@@ -51,7 +52,11 @@ class Scrubber:
 
     def is_in(self, data: bytes) -> bool:
         """Say whether the key or a long part of it occurs (about 0.2 us a chunk and kilobyte)."""
-        return any(chunk.encode() in data for chunk in self._chunks)
+        return any(chunk in data for chunk in self._octets)
+
+    def is_whole_in(self, data: bytes) -> bool:
+        """Say whether the whole key occurs."""
+        return bool(self._key) and self._key.encode() in data
 
     def _widest(self, text: str, at: int, chunk: str) -> tuple[int, int]:
         """Grow a hit to both sides as far as text and key agree."""

@@ -35,6 +35,7 @@ NO_USAGE = TokenUsage()
 """No counts are known."""
 
 _MAX_DETAIL = 500
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,7 @@ def encode_body(body: JsonObject) -> bytes:
         BadInputError: NaN, a lone surrogate, or a value that is not JSON.
     """
     try:
-        text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8")
+        return _encode(body).encode("utf-8")
     except (TypeError, ValueError) as error:
         raise BadInputError(f"the request has no JSON form: {error}", where="request") from error
 

@@ -129,8 +129,8 @@ def to_public_card(
 
     Raises:
         BadInputError: the private object of another question, a label for a question without the
-            endpoints yes and no, a deadline that is not after as-of, or a source dated after it, a text that is
-            too long, or a forbidden string that cannot be looked for.
+            endpoints yes and no, a deadline that is not after as-of, a source dated after it, a
+            text that is too long, or a forbidden string that cannot be looked for.
     """
     _check(question, private)
     fields = {

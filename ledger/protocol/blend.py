@@ -10,6 +10,9 @@ from ledger.errors import BugError
 from ledger.events.plan import MethodSpec
 from ledger.protocol.state import Cell, ProtocolState
 
+BLEND_RULE = "blend/1"
+"""The extraction rule of a method that is the weighted mean of others."""
+
 CONSTANT_UNITS = UNITS // 2
 """`uniform/1`: the probability of a method whose source is `constant`."""
 

@@ -10,7 +10,7 @@ from ledger.events.base import ModelRoute
 from ledger.events.call import AttemptFailed, AttemptStarted, ModelCalled, ToolCalled
 from ledger.events.plan import MethodSpec, Plan
 from ledger.events.prediction import PredictionFrozen, PredictionsClosed
-from ledger.protocol.blend import blend_units
+from ledger.protocol.blend import BLEND_RULE, blend_units
 from ledger.protocol.setup_rules import frozen_card
 from ledger.protocol.state import Cell, ProtocolState
 
@@ -224,7 +224,7 @@ def check_prediction(state: ProtocolState, payload: PredictionFrozen) -> None:
         )
     check_route(state, method, payload.model_route, payload.prompt_version, payload.prompt_digest)
     _check_cited_attempt(state, payload, cell)
-    if method.blend is not None:
+    if method.blend is not None or payload.extraction_rule == BLEND_RULE:
         _check_blend(state, payload, method)
 
 
@@ -246,6 +246,13 @@ def _check_cited_attempt(state: ProtocolState, payload: PredictionFrozen, cell: 
 
 
 def _check_blend(state: ProtocolState, payload: PredictionFrozen, method: MethodSpec) -> None:
+    if method.blend is None:
+        raise OrderError(
+            "order.blend",
+            f"method {method.id} extracts by {BLEND_RULE} and registers no blend",
+            seq=state.plan_seq,
+            remedy="Amend the plan with the parts and weights of the blend.",
+        )
     expected = blend_units(state, method, payload.card_id)
     if expected is None:
         raise OrderError(
@@ -254,7 +261,7 @@ def _check_blend(state: ProtocolState, payload: PredictionFrozen, method: Method
             remedy="Freeze the parts first.",
         )
     units = parse_units(payload.p_yes)
-    rounding = method.blend.rounding if method.blend is not None else None
+    rounding = method.blend.rounding
     if rounding is None:
         is_blend = units == round(expected)
     else:

@@ -259,8 +259,9 @@ class SqliteStore:
         """Append `draft` and delete salt and bytes of the target (see Store.redact).
 
         Projected tables may hold what is deleted: they are dropped with it, and the next refresh
-        makes them anew. The file is then rewritten, since pages that SQLite split or merged may
-        keep old rows in their slack even under `secure_delete`. Cost: the size of the file.
+        makes them anew. The file is then rewritten: what another program deleted from it without
+        `secure_delete`, a copy of the payload perhaps, still stands in free pages. Cost: the size
+        of the file.
 
         Raises:
             LedgerFileError: also where the redaction is written but another connection reads an

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ledger.verify import order_cards, order_labels, order_log, order_plan, order_runs
 from ledger.verify.report import Findings
-from ledger.verify.state import ATTEMPTS, CALLS, PLANS, RUN, Problem, State, Withheld
+from ledger.verify.state import ATTEMPTS, CALLS, PLANS, RUN, WORLDS, Problem, State, Withheld
 from ledger.verify.structure import Event
 
 Decide = Callable[[State, Event], Problem]
@@ -94,7 +94,7 @@ ORDER: tuple[OrderRule, ...] = (
     OrderRule("order.revision", order_labels.revision, ("label.revised",)),
     OrderRule("order.annulled-once", order_labels.annulled_once, ("card.annulled",)),
     OrderRule("order.mass-balance", order_runs.mass_balance, _MASS),
-    OrderRule("order.timeline", order_runs.timeline_lives, (*_MASS, "tick.completed")),
+    OrderRule("order.timeline", order_runs.timeline_lives, WORLDS[1:]),
     OrderRule("order.redaction", order_log.redaction, ("payload.redacted",)),
     OrderRule("order.anchor", order_log.anchor, ("checkpoint.anchored",)),
     OrderRule("order.report", order_log.report, ("report.published",)),

@@ -119,14 +119,13 @@ def route_registered(state: State, event: Event) -> Problem:
 def blend_holds(state: State, event: Event) -> Problem:
     """`order.blend`."""
     payload = fields(event)
-    if payload["extraction_rule"] != "blend/1":
-        return None
     plan, method = state.plan, _method(state, event)
     if plan is None or method is None:
         return _hidden_plan(state)
     spec = method["blend"]
     if spec is None:
-        return f"the plan has no blend for {payload['method']}"
+        is_blend = payload["extraction_rule"] == "blend/1"
+        return f"the plan has no blend for {payload['method']}" if is_blend else None
     values = []
     for part in spec["parts"]:
         if part["method"] not in plan.methods:

@@ -187,10 +187,10 @@ ORDER_RULES: tuple[Rule, ...] = (
     Rule(
         "order.blend",
         "deviated",
-        "a `blend/1` prediction lies within `rounding` of the weighted mean of its "
-        "parts' aggregated predictions (exactly, after rounding half to even at nine "
-        "places, where `rounding` is null), and its parts are frozen before it; a "
-        "`constant` part has its value",
+        "a prediction by `blend/1`, or of a method with a `blend`, lies within "
+        "`rounding` of the weighted mean of its parts' aggregated predictions "
+        "(exactly, after rounding half to even at nine places, where `rounding` is "
+        "null), and its parts are frozen before it; a `constant` part has its value",
     ),
     Rule("order.as-of-widened", "deviated", "a call's `as_of` is not later than its card's"),
     Rule(
@@ -295,8 +295,8 @@ ORDER_RULES: tuple[Rule, ...] = (
     Rule(
         "order.timeline",
         "deviated",
-        "a fork, tick or end names a timeline of its cell that exists and has not "
-        "ended; a fork's children are new",
+        "a fork, tick, end, endpoint update or settlement names a timeline of its cell "
+        "that exists and has not ended; a fork's children are new",
     ),
     Rule(
         "order.redaction",

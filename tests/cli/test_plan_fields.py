@@ -21,7 +21,8 @@ from ledger.strict_yaml import load_yaml
 
 PLAN = load_yaml(PILOT / "plan.yaml")
 Place = tuple[str | int, ...]
-WRONG_TYPES: tuple[object, ...] = ({"no": {"such": 1}}, [[]])
+WRONG_EVERYWHERE = [[]]
+"""A list that holds a list: no field of a plan takes it."""
 FREE_MAPPINGS = {"parameters"}
 """Mappings whose keys the plan's author chooses; a key less is another plan, not a broken one."""
 
@@ -95,11 +96,13 @@ def test_a_plan_that_lacks_any_field_is_refused_by_its_path(refuse: Any) -> None
 
 
 def test_a_plan_with_any_value_of_another_type_is_refused_by_its_path(refuse: Any) -> None:
+    # One method stands for all: they have one form, and each refusal parses the whole file.
     for place in places(PLAN):
-        for wrong in WRONG_TYPES:
-            err = refuse(replaced(place, wrong))
-            assert path_of(place) in err, (place, wrong, err)
-            assert "; expected " in err, (place, wrong, err)
+        if place[0] == "methods" and place[1:2] not in {(), (6,)}:
+            continue
+        err = refuse(replaced(place, WRONG_EVERYWHERE))
+        assert path_of(place) in err, (place, err)
+        assert "; expected " in err, (place, err)
 
 
 def test_a_field_that_does_not_exist_is_refused_by_its_path(refuse: Any) -> None:

@@ -163,6 +163,41 @@ def test_what_hangs_on_a_redacted_payload_is_withheld(hidden: str) -> None:
         assert not sentence.startswith(claims) or "Hidden payloads excepted" in sentence
 
 
+def test_a_rule_that_hangs_on_a_hidden_payload_is_reported_once() -> None:
+    book = ready(cards=("a", "b", "c"))
+    book.redact(book.plan_seq)
+    for card_id in ("a", "b", "c"):
+        book.predict("direct", card_id, "0.7")
+    withheld = [f.rule for f in Rows.of(book).verify().findings if f.severity == "withheld"]
+    assert "order.method-registered" in withheld
+    assert len(withheld) == len(set(withheld))
+
+
+def test_the_first_opening_of_a_label_stays_in_force() -> None:
+    """The *label in force* is its last `label.revised`, else its `label.unsealed`."""
+    book = closed()
+    first = book.unseal("a")
+    book.unseal("a")
+    book.revise("a", first)
+    assert breaches(Rows.of(book).verify()) == {"order.unseal-target"}
+
+
+def test_a_label_is_not_dropped_where_none_is_needed_or_the_card_is_annulled() -> None:
+    """Every registered card that needs a seal is open or annulled by the end of the log."""
+    book = Book()
+    book.open()
+    book.card("a")
+    book.card("b")
+    book.card("c", kind="dossier")
+    book.seal("a")
+    book.seal("b")
+    book.plan(cards=("a", "b", "c"))
+    book.close(*[("direct", card_id, 1) for card_id in ("a", "b", "c")])
+    book.annul("b", "ambiguous")
+    book.unseal("a")
+    assert breaches(Rows.of(book).verify()) == set()
+
+
 def test_a_redacted_payload_does_not_hide_its_type() -> None:
     """The type of a redacted event stays in its envelope and still counts."""
     book = closed()

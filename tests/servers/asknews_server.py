@@ -9,10 +9,10 @@ from typing import Any
 from servers.loopback import Loopback, Reply, serve
 
 PATH = "/v1/news/search"
-TOKEN_PATH = "/oauth2/token"
+TOKEN_PATH = "/oauth2/token"  # noqa: S105 - an address
 CLIENT_ID = "client-0123456789"
-SECRET = "asknews-secret-0123456789"
-TOKEN = "access-token-abcdef0123456789"
+SECRET = "asknews-secret-0123456789"  # noqa: S105 - made up
+TOKEN = "access-token-abcdef0123456789"  # noqa: S105 - made up
 
 
 def article(**changes: object) -> dict[str, Any]:

@@ -127,12 +127,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # The default of 5 resets connections where a test asks many things at once.
+    request_queue_size = 256
+
+
 @contextmanager
 def serve() -> Iterator[Loopback]:
     """Run a server on a free port of the loopback address while the block runs."""
     handler = type("Handler", (_Handler,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     loopback = Loopback(f"http://127.0.0.1:{server.server_address[1]}")
     handler.loopback = loopback  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -275,9 +275,10 @@ def serve_openai() -> Iterator[OpenAIServer]:
     """Run a server on a free port of the loopback address, in a thread, while the block runs."""
     server = OpenAIServer()
     loop = asyncio.new_event_loop()
-    listener = loop.run_until_complete(_listen(server))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
+    # In its own thread from the first step, so that a test with a running loop can serve too.
+    listener = asyncio.run_coroutine_threadsafe(_listen(server), loop).result()
     try:
         yield server
     finally:

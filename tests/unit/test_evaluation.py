@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_ledgers import Bench, blend, constant, make_plan, method, plan_fields
 
-from ledger.canonical import canonicalize_exact
+from ledger.canonical import canonicalize, canonicalize_exact, parse_strict
+from ledger.decimals import format_units
 from ledger.errors import DamagedLedgerError, OrderError, WithheldError
+from ledger.events.base import ModelRoute
+from ledger.events.prediction import Origin, PredictionFrozen, RejectedEndpoint
 from ledger.protocol.blend import aggregate_draws
 from ledger.store.memory import MemoryStore
 from ledger.store.port import Draft, Record
-from scoring.evaluation import MISSING, aggregate_units, read_evaluation
+from scoring.evaluation import MISSING, Columns, aggregate_units, read_evaluation
 from scoring.report import build_report
 
 ONE = 1_000_000_000
@@ -106,29 +110,85 @@ def test_a_repeated_cell_keeps_its_first_value_and_the_table_says_so() -> None:
     [
         {"p_yes": 0.5},
         {"p_yes": "1.5"},
+        {"p_yes": "0.50"},
         {"draw": "1"},
-        {"draw": 2**70},
+        {"draw": 0},
+        {"draw": -1},
+        {"draw": 2**50},
         {"method": ["a"]},
         {"unresolved_mass_units": "x"},
+        {"unresolved_mass_units": 1_000_000_001},
+        {"surprise": None},
     ],
 )
-def test_bytes_that_are_no_prediction_are_damage(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize("encode", [canonicalize, lambda value: json.dumps(value).encode()])
+def test_bytes_that_are_no_prediction_are_damage(change: dict[str, Any], encode: Any) -> None:
     made = drawn("mean")
-    import json  # noqa: PLC0415 - canonical bytes refuse what is tried here
-
     fields = made.prediction("a", "c1", 1, "0.5").model_dump(mode="json") | change
-    draft = Draft("prediction.frozen", 1, "x", json.dumps(fields).encode(), "tests")
-    made.session.store.append([draft])
-    with pytest.raises(DamagedLedgerError, match="is no prediction"):
+    made.session.store.append([Draft("prediction.frozen", 1, "x", encode(fields), "tests")])
+    with pytest.raises(DamagedLedgerError, match=r"is no prediction|is not a valid"):
         read_evaluation(made.session.store)
 
 
-def test_a_draw_below_one_is_not_taken_for_the_last() -> None:
+WORDS = st.text(st.sampled_from('ab{}[]",:\\ü\n0'), min_size=1, max_size=12)
+
+
+@given(WORDS, WORDS, st.one_of(st.none(), st.integers(0, ONE)), st.integers(0, ONE))
+def test_the_quick_reader_says_what_the_strict_one_says(
+    text: str, reason: str, mass: int | None, units: int
+) -> None:
+    prediction = PredictionFrozen(
+        method="a",
+        card_id="c1",
+        draw=7,
+        attempt=None,
+        p_raw=text,
+        p_yes=format_units(units),
+        unresolved_mass_units=mass,
+        extraction_rule="direct/1",
+        model_route=ModelRoute(provider=text),
+        response_id=text,
+        rejected_endpoints=(RejectedEndpoint(endpoint="x", reason=reason),),
+        origin=Origin(kind="import"),
+    )
+    quick, strict = Columns(), Columns()
+    strict.add_payload(5, prediction)
+    if quick.add(5, canonicalize_exact(prediction.model_dump(mode="python"))):
+        assert quick == strict
+
+
+def test_the_quick_reader_takes_what_the_writer_writes() -> None:
+    plain = drawn("mean").prediction("a", "c1", 1, "0.5")
+    data = canonicalize_exact(plain.model_dump(mode="python"))
+    # A new field of the payload belongs into the quick reader too, else all go the slow way.
+    assert list(parse_strict(data)) == sorted(PredictionFrozen.model_fields)
+    assert Columns().add(0, data)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"p_yes"', b'"p_yes":"0.9","p_yes"'),
+        (b'"p_yes"', b'"p_ye\\u0073":"0.9","p_yes"'),
+        (b'"p_yes":', b'"p_yes" :'),
+        (b'"draw":1', b'"draw":2,"draw":1'),
+    ],
+)
+def test_a_payload_that_says_two_things_is_damage(old: bytes, new: bytes) -> None:
     made = drawn("mean")
-    fields = made.prediction("a", "c2", 1, "0.99").model_dump(mode="python") | {"draw": 0}
-    draft = Draft("prediction.frozen", 1, "x", canonicalize_exact(fields), "tests")
-    made.session.store.append([draft])
-    assert read_evaluation(made.session.store).cells["a"].p_units[1].tolist()[2] == 400_000_000
+    seq = made.session.store.head().size
+    data = canonicalize_exact(made.prediction("a", "c1", 1, "0.5").model_dump(mode="python"))
+    made.session.store.append([Draft("prediction.frozen", 1, "x", data.replace(old, new), "t")])
+    with pytest.raises(DamagedLedgerError, match=f"event {seq} is not a valid"):
+        read_evaluation(made.session.store)
+
+
+def test_a_text_that_looks_like_a_key_is_read_strictly() -> None:
+    made = drawn("mean")
+    odd = made.prediction("a", "c1", 4, "0.5", response_id='"p_yes":\x00')
+    data = canonicalize_exact(odd.model_dump(mode="python"))
+    made.session.store.append([Draft("prediction.frozen", 1, "x", data, "tests")])
+    assert read_evaluation(made.session.store).size == made.session.store.head().size
 
 
 def test_a_later_version_of_a_prediction_is_kept_and_not_read() -> None:

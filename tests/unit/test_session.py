@@ -124,6 +124,20 @@ def test_after_a_refusal_nothing_is_written_and_the_session_goes_on() -> None:
     assert session.state() == folded(session)
 
 
+def test_a_refused_batch_leaves_nothing_in_any_part_of_the_state() -> None:
+    session = new_session()
+    write(session, OPENED)
+    with pytest.raises(OrderError, match="card-once"):
+        session.commit(lambda _: iter([*STORY[1:], CARD]))
+    assert session.state() == folded(session)
+    assert session.state().size == 1
+    # The same behind a part of the story: the inner values are not shared either.
+    write(session, *STORY[1:12])
+    with pytest.raises(OrderError, match="card-once"):
+        session.commit(lambda _: iter([*STORY[12:], CARD]))
+    assert session.state() == folded(session)
+
+
 class Odd(Exception):  # noqa: N818 - not one of ours
     """An error that no ledger raises."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,14 @@ from ledger.envelope import parse_envelope
 from ledger.errors import BadInputError
 from ledger.events.registry import BY_NAME, EVENT_TYPES
 from ledger.merkle import leaf_hash, merkle_tree_hash
-from ledger.signed_note import SignerKey, format_verifier_key, parse_verifier_key
+from ledger.signed_note import (
+    Note,
+    SignerKey,
+    format_note,
+    format_verifier_key,
+    parse_verifier_key,
+    sign_note,
+)
 from ledger.verify import canonical, workers
 from ledger.verify.check import verify_file
 from ledger.verify.envelope import read_envelope
@@ -262,6 +271,34 @@ def test_a_signature_under_another_name_is_not_the_origins() -> None:
     assert (result.good, len(result.bad)) == (False, 1)
 
 
+def test_a_good_signature_of_another_name_does_not_speak_for_the_origin() -> None:
+    """A checkpoint MUST be refused unless a known key *whose name is the origin* signed it."""
+    witness = SignerKey("example.com/witness", b"\x09" * 32)
+    body, _, _ = checkpoint_text().rpartition("\n\n")
+    text = format_note(sign_note(Note(f"{body}\n"), witness))
+    keys = [parse_key(format_verifier_key(witness.verifier_key))]
+    result = check_signatures(parse_checkpoint(text), keys, load_ed25519())
+    assert (result.good, result.bad) == (False, ())
+
+
+def test_base64_has_one_form() -> None:
+    """Reading is strict: a text that would not be written back as the same bytes is refused."""
+    lines = checkpoint_text().split("\n")
+    last = lines[2][-2]
+    lines[2] = f"{lines[2][:-2]}{chr(ord(last) + 1)}="
+    with pytest.raises(NoteError, match="base64"):
+        parse_checkpoint("\n".join(lines))
+
+
+@pytest.mark.parametrize("y", [0, 1, 2**255 - 20, 2**255 - 19])
+def test_a_key_of_small_order_is_refused(y: int) -> None:
+    """It would accept one signature under every text."""
+    data = b"\x01" + y.to_bytes(32, "little")
+    key_id = sha256(ORIGIN.encode() + b"\n" + data).hexdigest()[:8]
+    with pytest.raises(NoteError, match="small order"):
+        parse_key(f"{ORIGIN}+{key_id}+{base64.b64encode(data).decode()}")
+
+
 def long_log(events: int) -> Rows:
     """A log of many small events of no known type."""
     book = Book()
@@ -298,9 +335,11 @@ def test_several_processes_find_a_flip_in_any_part(
         assert [(f.rule, f.seq) for f in result.findings if f.severity == "tampered"] == [
             ("log.leaf", seq)
         ]
-    missing = Rows(s for s in rows.stored if s.seq != CHUNK + 3).write(tmp_path / "missing.db")
-    found = {(f.rule, f.seq) for f in verify_file(missing, workers=2).findings}
-    assert {("log.seq", CHUNK + 3), ("log.prev", CHUNK + 4)} <= found
+    missing = Rows(s for s in rows.stored if s.seq != 3).write(tmp_path / "missing.db")
+    result = verify_file(missing, workers=2)
+    assert result == verify_file(missing)
+    found = {(f.rule, f.seq) for f in result.findings}
+    assert {("log.seq", 3), ("log.prev", 4)} <= found
 
 
 def test_a_worker_that_dies_is_done_again(long_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
