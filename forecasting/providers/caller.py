@@ -80,7 +80,6 @@ class Caller:
         self._prices = prices
         self._policy = policy
         self._world = world
-        self._reservations: dict[tuple[object, ...], Decimal] = {}
 
     async def call(
         self, request: ModelRequest, record: RecordAttempt, *, turn: int = 0
@@ -131,16 +130,9 @@ class Caller:
     def _most(self, request: ModelRequest) -> Decimal:
         if not self._budget.has_ceiling:
             return Decimal(0)
-        size = len(self._provider.encode(request))
-        # Priced once a size class, answer bound and minute: 70 us a call otherwise.
-        minute = self._world.clock().replace(second=0, microsecond=0)
-        bound = request.parameters.get("max_output_tokens", "")
-        key = (request.model, size // _SIZE_CLASS, bound, minute)
-        if key not in self._reservations:
-            octets = (size // _SIZE_CLASS + 1) * _SIZE_CLASS
-            name = self._provider.provider
-            self._reservations[key] = most_it_can_cost(self._prices, name, request, octets, minute)
-        return self._reservations[key]
+        octets = len(self._provider.encode(request))
+        name = self._provider.provider
+        return most_it_can_cost(self._prices, name, request, octets, self._world.clock())
 
     def _wait_ms(self, answer: ModelAnswer, number: int) -> int | None:
         if answer.failure is None:
@@ -198,5 +190,4 @@ class _Try:
     turn: int
 
 
-_SIZE_CLASS = 1024
 _CANCELLED = CallFailure("cancelled", "stopped before the answer came")

@@ -7,12 +7,14 @@ with its size. Eight pools of eight save a tenth of the CPU of a call against on
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import httpx2
 
 POOL_SIZE = 8
 IDLE_S = 60.0
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class SpreadTransport(httpx2.AsyncBaseTransport):
@@ -47,12 +49,14 @@ class SpreadTransport(httpx2.AsyncBaseTransport):
             await pool.aclose()
 
 
-def open_http_client(connections: int) -> httpx2.AsyncClient:
-    """Return a client for that many connections.
+def open_http_client(base_url: str, connections: int) -> httpx2.AsyncClient:
+    """Return a client for one address and that many connections.
 
-    Where the environment names proxies, the plain client is used, which obeys them.
+    Where the environment names proxies, the plain client is used, which obeys them; but a proxy is
+    for the outside world and never for a server on this machine.
     """
-    if any(name in getproxies() for name in ("http", "https", "all")):
+    is_here = urlsplit(base_url).hostname in _LOOPBACK
+    if not is_here and any(name in getproxies() for name in ("http", "https", "all")):
         return httpx2.AsyncClient(limits=_limits(connections))
     return httpx2.AsyncClient(transport=SpreadTransport(connections))
 

@@ -19,7 +19,7 @@ from ledger.field_errors import describe_problem
 from ledger.strict_yaml import load_yaml
 
 ENFORCED_MODEL = "gpt-5-nano"
-"""The model that every stage runs on unless the plan says otherwise (the framework's section 5.2)."""
+"""The model that every stage runs on unless the plan says otherwise (the framework's 5.2)."""
 
 STAGES = ("outside_view", "inside_view", "final_forecast")
 FORBIDDEN_SETTINGS = frozenset({"EVAL_AS_OF_TIME", "EVAL_AS_OF_OVERRIDE"})

@@ -32,8 +32,10 @@ from forecasting.tools.exchange import (
     read_answer,
     run_exchange,
 )
+from ledger.canonical import parse_strict
 from ledger.clock import parse_date, parse_moment
 from ledger.errors import BadInputError
+from ledger.events.base import RawBytes
 
 if TYPE_CHECKING:
     from asknews_sdk import AsyncAskNewsSDK
@@ -247,6 +249,18 @@ def _read_page(exchange: Exchange, limits: Mapping[str, str]) -> ToolAnswer:
         malformed=len(items) - len(found),
         notices=("x-cache: hit",) if cached else (),
     )
+
+
+def read_recorded(raw: RawBytes) -> tuple[Found, ...]:
+    """Read the articles out of an answer that an event holds: what `search` found then.
+
+    Raises:
+        BadInputError: it is no answer of this service.
+    """
+    page = parse_strict(raw.data)
+    if not isinstance(page, dict) or not isinstance(items := page.get("as_dicts") or [], list):
+        raise BadInputError("the recorded answer has no list of articles")
+    return tuple(found for item in items if (found := _read_article(item)) is not None)
 
 
 def _read_article(item: object) -> Found | None:

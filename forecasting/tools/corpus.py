@@ -17,7 +17,7 @@ import hashlib
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from forecasting.tools.arguments import SEARCH_PARAMETERS, SearchArguments, chec
 from forecasting.tools.exchange import Timer, failed_answer
 from ledger.canonical import canonicalize, parse_strict
 from ledger.errors import BadInputError
+from ledger.events.base import RawBytes
 from ledger.strict_yaml import parse_yaml
 
 COLUMNS: Final = ("title", "text", "url", "published", "crawled", "snapshot")
@@ -125,7 +126,7 @@ class CorpusTool:
                 )
         except sqlite3.Error as error:
             return failed_answer(failed("server_error", f"SQLite: {error}"), None, limits)
-        rows = [[item.url, item.title, item.text, item.published] for item in found]
+        rows = [{**asdict(item), "unreadable_times": [*item.unreadable_times]} for item in found]
         return ToolAnswer(
             found=found,
             failure=None,
@@ -164,6 +165,21 @@ class CorpusTool:
             if dated == self._max_results:
                 break
         return tuple(found), later
+
+
+def read_recorded(raw: RawBytes) -> tuple[Found, ...]:
+    """Read the documents out of an answer that an event holds: what `search` found then.
+
+    Raises:
+        BadInputError: it is no answer of this tool.
+    """
+    rows = parse_strict(raw.data)
+    try:
+        return tuple(
+            Found(**{**row, "unreadable_times": tuple(row["unreadable_times"])}) for row in rows
+        )
+    except (TypeError, KeyError) as error:
+        raise BadInputError("the recorded answer is no list of documents") from error
 
 
 def match_expression(query: str) -> str:

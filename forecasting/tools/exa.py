@@ -30,6 +30,7 @@ from forecasting.tools.exchange import (
 from ledger.canonical import parse_strict
 from ledger.decimals import UNITS, format_units
 from ledger.errors import BadInputError
+from ledger.events.base import RawBytes
 
 if TYPE_CHECKING:
     from exa_py import AsyncExa
@@ -186,6 +187,19 @@ def _read_page(exchange: Exchange, limits: Mapping[str, str]) -> ToolAnswer:
         malformed=len(items) - len(found),
         notices=_read_notices(page.get("warnings")),
     )
+
+
+def read_recorded(raw: RawBytes) -> tuple[Found, ...]:
+    """Read the results out of an answer that an event holds: what `search` found then.
+
+    Raises:
+        BadInputError: it is no answer of this service.
+    """
+    page = parse_strict(raw.data)
+    items = page.get("results") if isinstance(page, dict) else None
+    if not isinstance(items, list):
+        raise BadInputError("the recorded answer has no list of results")
+    return tuple(found for item in items if (found := _read_result(item)) is not None)
 
 
 def _read_result(item: object) -> Found | None:

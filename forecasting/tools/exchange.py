@@ -217,7 +217,7 @@ def record_answer(exchange: Exchange) -> RawBytes | None:
     if exchange.body is None:
         return None
     body = exchange.scrub_octets(exchange.body)
-    if False:
+    if _hides_credential(exchange, body):
         return None
     media = exchange.scrub(exchange.headers.get("content-type", ""))
     return to_raw(body, media or "application/octet-stream")

@@ -31,8 +31,8 @@ def root_of(nodes: Sequence[bytes]) -> bytes:
     level = list(nodes)
     while len(level) > 1:
         odd = level[-1:] if len(level) & 1 else []
-        nodes = iter(level)
-        pairs = zip(nodes, nodes, strict=False)  # An odd last node pairs with nobody.
+        each = iter(level)
+        pairs = zip(each, each, strict=False)  # An odd last node pairs with nobody.
         level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
         level += odd
     return level[0]

@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from console import PILOT, Stage, must
+from console import PILOT, Inside, Run, Stage, must
+
+from cli.main import run
 
 STAGES: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("opened", ("init", "--origin", "example.org/pilot")),
@@ -51,3 +53,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("demo")
     must("demo", "--dir", "d", cwd=root)
     return root / "d"
+
+
+@pytest.fixture
+def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """Return `ledger(...)` without a new process: the same entry point, streams captured."""
+    monkeypatch.delenv("LEDGER", raising=False)
+    monkeypatch.delenv("LEDGER_ACTOR", raising=False)
+
+    def call(*arguments: object, cwd: Path) -> Run:
+        monkeypatch.chdir(cwd)
+        code = run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Run(code, out, err)
+
+    return call

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from console import PILOT, Stage, contents, is_one_sentence, ledger
+from console import PILOT, Inside, Stage, contents, is_one_sentence, ledger
 
 FILE = "bad.csv"
 TAKES_A_FILE: tuple[tuple[object, ...], ...] = (
@@ -30,12 +30,16 @@ KINDS = ("missing", "folder", "unreadable", "empty", "binary", "below a file")
 
 @pytest.mark.parametrize("command", TAKES_A_FILE, ids=lambda c: " ".join(map(str, c[:2])))
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_cannot_be_used(stage: Stage, command: tuple[str, ...], kind: str) -> None:
+def test_a_file_that_cannot_be_used(
+    stage: Stage, inside: Inside, command: tuple[str, ...], kind: str
+) -> None:
+    # Only a new process can give up the right to read what it may not.
+    call = ledger if kind == "unreadable" else inside
     folder = stage("planned")
     name = "ledger.db/bad.csv" if kind == "below a file" else FILE
     make_bad(folder / FILE, kind)
     before = {} if kind == "unreadable" else contents(folder)
-    run = ledger(*(name if part == FILE else part for part in command), cwd=folder)
+    run = call(*(name if part == FILE else part for part in command), cwd=folder)
     assert (run.code, run.out) == (2, ""), run
     assert is_one_sentence(run.err), run.err
     assert name in run.err
@@ -100,10 +104,12 @@ def test_verify_never_says_zero_of_a_file_that_is_no_ledger(tmp_path: Path, kind
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
-def test_wrong_arguments(stage: Stage, arguments: tuple[object, ...], phrase: str) -> None:
+def test_wrong_arguments(
+    stage: Stage, inside: Inside, arguments: tuple[object, ...], phrase: str
+) -> None:
     folder = stage("planned")
     before = contents(folder)
-    run = ledger(*arguments, cwd=folder)
+    run = inside(*arguments, cwd=folder)
     assert (run.code, run.out) == (2, "")
     assert is_one_sentence(run.err), run.err
     assert phrase in run.err

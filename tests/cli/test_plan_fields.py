@@ -21,7 +21,7 @@ from ledger.strict_yaml import load_yaml
 
 PLAN = load_yaml(PILOT / "plan.yaml")
 Place = tuple[str | int, ...]
-WRONG_EVERYWHERE = [[]]
+WRONG_EVERYWHERE: object = [[]]
 """A list that holds a list: no field of a plan takes it."""
 FREE_MAPPINGS = {"parameters"}
 """Mappings whose keys the plan's author chooses; a key less is another plan, not a broken one."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from console import PILOT, Stage, contents, is_one_sentence, ledger, must
+from console import PILOT, Inside, Stage, contents, is_one_sentence, ledger, must
 
 HEAD = "card,method,p_yes\n"
 GOOD = HEAD + "001,direct_gpt54,0.1035\n002,direct_gpt54,0.25\n"
@@ -103,16 +103,17 @@ BAD: tuple[tuple[str, str, bytes, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("name", "place", "data", "phrase"), BAD, ids=[row[0] for row in BAD])
+@pytest.mark.parametrize("case", BAD, ids=[row[0] for row in BAD])
 def test_a_wrong_file_is_refused_as_a_whole(
-    stage: Stage, name: str, place: str, data: bytes, phrase: str
+    stage: Stage, inside: Inside, case: tuple[str, str, bytes, str]
 ) -> None:
+    name, place, data, phrase = case
     folder = stage("planned")
     suffix = ".jsonl" if ".jsonl" in place or "JSON" in name else ".csv"
     file = folder / ("a.xlsx" if place == "a.xlsx" else f"a{suffix}")
     file.write_bytes(data)
     before = contents(folder)
-    run = ledger("predictions", "import", file.name, cwd=folder)
+    run = inside("predictions", "import", file.name, cwd=folder)
     assert (run.code, run.out) == (2, "")
     assert is_one_sentence(run.err), run.err
     assert phrase in run.err

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from console import PILOT, Run, Stage, contents, is_one_sentence, ledger, must
+from console import PILOT, Inside, Stage, contents, is_one_sentence, ledger, must
 
 PLAN = PILOT / "plan.yaml"
 PREDICTIONS = PILOT / "predictions.csv"
@@ -123,12 +123,12 @@ REFUSALS = (
 @pytest.mark.parametrize(
     "case", REFUSALS, ids=lambda c: f"{c.stage}: {c.command[0]} {c.command[1:2]} {c.rule}"
 )
-def test_a_refusal_names_rule_event_and_remedy(stage: Stage, case: Refusal) -> None:
+def test_a_refusal_names_rule_event_and_remedy(stage: Stage, inside: Inside, case: Refusal) -> None:
     folder = stage(case.stage)
     (folder / "one.csv").write_text(ONE_CARD, encoding="utf-8")
     if case.first:
-        must(*case.first, cwd=folder)
-    refused(folder, case.command, case.rule, case.seq, case.advice)
+        assert inside(*case.first, cwd=folder).code == 0
+    refused(folder, case, call=inside)
 
 
 def test_labels_stay_shut_until_the_planned_day(stage: Stage) -> None:
@@ -138,13 +138,14 @@ def test_labels_stay_shut_until_the_planned_day(stage: Stage) -> None:
     (folder / "plan.yaml").write_text(late, encoding="utf-8")
     must("preregister", "plan.yaml", cwd=folder)
     must("close", "--missing", "a rehearsal", cwd=folder)
-    refused(folder, ("unseal",), "order.unseal-too-early", 49, "Wait")
+    refused(folder, Refusal("closed", ("unseal",), "order.unseal-too-early", 49, "Wait"))
 
 
 def test_another_vault_does_not_open_the_seals(stage: Stage) -> None:
     folder, other = stage("closed"), stage("frozen")
     must("seal", "worldfork_pilot", cwd=other)
-    refused(folder, ("unseal", other / "vault.db"), "label.seal", 25, "Use the vault")
+    command = ("unseal", other / "vault.db")
+    refused(folder, Refusal("closed", command, "label.seal", 25, "Use the vault"))
 
 
 def test_a_vault_without_a_label_opens_none(stage: Stage) -> None:
@@ -157,19 +158,16 @@ def test_a_vault_without_a_label_opens_none(stage: Stage) -> None:
     assert contents(folder) == before
 
 
-def refused(
-    folder: Path, command: tuple[object, ...], rule: str, seq: int | None, advice: str
-) -> Run:
+def refused(folder: Path, case: Refusal, call: Inside = ledger) -> None:
     before = contents(folder)
-    run = ledger(*command, cwd=folder)
+    run = call(*case.command, cwd=folder)
     assert (run.code, run.out) == (2, "")
     assert is_one_sentence(run.err)
-    assert f"[{rule}]" in run.err
-    assert advice in run.err
+    assert f"[{case.rule}]" in run.err
+    assert case.advice in run.err
     place = re.search(r"\(event (\d+)\)", run.err)
-    assert (int(place[1]) if place else None) == seq
+    assert (int(place[1]) if place else None) == case.seq
     assert contents(folder) == before
-    return run
 
 
 def _not_before(year: str) -> str:

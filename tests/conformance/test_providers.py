@@ -441,7 +441,7 @@ def test_no_secret_is_in_any_answer(route: str) -> None:
         error_reply(401, "invalid_api_key", f"Incorrect API key provided: Bearer {KEY}."),
         error_reply(400, None, f"header {KEY[:30]}***"),
         Reply(200, f"<html>{KEY}</html>".encode(), {"x-request-id": KEY}, media="text/html"),
-        Reply(500, KEY.encode() + b"\xff"),
+        Reply(500, KEY.encode() + b"\xff", media=f"text/{KEY}"),
         chat_document(KEY) if route != "responses" else responses_document(KEY),
     ]
     with serve_openai() as server:

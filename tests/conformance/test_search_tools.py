@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -326,6 +327,8 @@ def rig_with(name: str, reply: Reply, timeout_s: float) -> AbstractContextManage
     return rig()
 
 
+EMPTY_PAGE = b'{"results": [], "as_dicts": []}'
+
 FAULTS: dict[str, tuple[Reply, str]] = {
     "429": (Reply({"error": "slow down"}, 429, (("retry-after", "7"),)), "rate_limited"),
     "429 with a code": (
@@ -360,8 +363,11 @@ FAULTS: dict[str, tuple[Reply, str]] = {
     "NaN": (Reply(b'{"results": [], "as_dicts": [], "searchTime": NaN}'), "unreadable"),
     "surrogate": (Reply(b'{"results": ["\\ud800"], "as_dicts": ["\\ud800"]}'), "unreadable"),
     "nested": (Reply(b"[" * 100_000), "unreadable"),
-    "endless": (Reply(b" " * 800_000), "unreadable"),
-    "compressed": (Reply(b"\x1f\x8b", headers=(("content-encoding", "gzip"),)), "unreadable"),
+    "endless": (Reply(EMPTY_PAGE + b" " * 800_000), "unreadable"),
+    "compressed unasked": (
+        Reply(gzip.compress(EMPTY_PAGE), headers=(("content-encoding", "gzip"),)),
+        "unreadable",
+    ),
 }
 
 

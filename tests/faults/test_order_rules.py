@@ -47,7 +47,9 @@ def test_a_broken_rule_is_named_alone_and_where_it_happened(rule: str, case: Cas
 
 
 @pytest.mark.parametrize(
-    "book", [honest_book(), closed(), scored(), blend_parts(), ready(FORKY)], ids=str
+    "book",
+    [honest_book(), closed(), scored(), blend_parts(), ready(FORKY)],
+    ids=["honest", "closed", "scored", "blend", "forking"],
 )
 def test_an_honest_ledger_breaks_nothing(book: Book) -> None:
     result = Rows.of(book).verify()

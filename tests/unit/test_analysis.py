@@ -197,6 +197,17 @@ def test_joint_flips_are_bit_for_bit_those_of_each_alone(rows: list[list[int]], 
     assert found == [sign_flip_test(d, seed=seed, resamples=99) for d in arrays]
 
 
+def test_joint_flips_tell_sums_apart_by_one_unit() -> None:
+    # Sums of k U + 1 and k U - 1: a double of 53 bits takes them for one number.
+    large = 10**16 + 1
+    rows = [[large] * 34 + [-large] * 26 + [unit] for unit in (1, -1)]
+    arrays = [ExactArray(np.array(row, dtype=np.int64), Fraction(1, 10**18)) for row in rows]
+    found = sign_flip_tests(arrays, seed=3, resamples=4_999)
+    alone = [sign_flip_test(d, seed=3, resamples=4_999) for d in arrays]
+    assert found == alone
+    assert alone[0] != alone[1]
+
+
 def test_imported_values_of_nine_places_are_compared_exactly() -> None:
     fine = {card: format_units(123_456_789 + number) for number, card in enumerate(CARDS)}
     plan = make_plan(plan_fields(CARDS, [method("a"), method("b"), constant()]))

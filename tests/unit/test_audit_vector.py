@@ -121,6 +121,8 @@ def test_books_that_balance() -> None:
         [end("root", UNITS - 1)],
         [end("nobody", 5)],
         [fork(-300_000_000, 300_000_000), end("x", 1)],
+        # Two wrong ends that add up to one.
+        [fork(-300_000_000, 300_000_000), end("x", 1), end("root", UNITS - 1)],
     ],
 )
 def test_books_that_do_not_balance_are_not_said_to(payloads: list[Any]) -> None:

@@ -70,6 +70,34 @@ def test_the_published_run_prices_as_measured(monkeypatch: pytest.MonkeyPatch) -
     assert prices.source.startswith("genai-prices ")
 
 
+@given(
+    st.sampled_from(
+        [
+            ("openai", "gpt-5.4"),
+            ("openai", "gpt-5.5"),
+            ("openai", "gpt-5-nano"),
+            ("openai", "gpt-4o"),
+            ("openai", "gpt-4o-audio-preview"),
+            ("openrouter", "deepseek/deepseek-v4-flash"),
+            ("openrouter", "anthropic/claude-sonnet-4.5"),
+            ("deepseek", "deepseek-v4-flash"),
+            ("perplexity", "sonar"),
+        ]
+    ),
+    st.tuples(st.integers(0, 600_000), st.integers(0, 600_000), st.integers(0, 50_000)),
+)
+def test_the_short_way_prices_as_the_package_does(
+    where: tuple[str, str], counts: tuple[int, int, int]
+) -> None:
+    """The second price of a model in a minute is ours, the first the package's: they are equal."""
+    usage = TokenUsage(
+        input_tokens=counts[0], cached_input_tokens=min(counts[:2]), output_tokens=counts[2]
+    )
+    long, short = listed(), listed()
+    short.price(*where, COUNTED, LATE)
+    assert short.price(*where, usage, LATE) == long.price(*where, usage, LATE)
+
+
 def test_the_moment_decides_which_price_holds() -> None:
     prices = listed()
     then, later = (

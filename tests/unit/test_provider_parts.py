@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from provider_examples import ANSWER, CELL, FREE, KEY, request
+from servers.openai_server import chat_document
 
 from forecasting.answer import FORMS, AnswerForm, forecast_schema, read_probability
 from forecasting.ports import CallFailure, ModelAnswer, ModelRequest, ToolCallRequest
+from forecasting.providers.chat import ChatWire
 from forecasting.providers.endpoints import ENDPOINTS, find_endpoint, find_wire, open_provider
 from forecasting.providers.openai_sdk import check_base_url
 from forecasting.providers.parameters import PARAMETERS, max_output_tokens, place_parameters
@@ -26,7 +30,7 @@ from forecasting.providers.scripted import (
     in_order,
 )
 from forecasting.providers.secrecy import HIDDEN, Scrubber
-from forecasting.providers.wire import from_raw, to_raw
+from forecasting.providers.wire import from_raw, request_record, to_raw
 from ledger.errors import BadInputError
 
 GOOD = {"number": "0.2", "integer": "7", "text": "low", "flag": "true", "list": "a,b"}
@@ -171,19 +175,19 @@ def test_octets_that_no_event_can_hold() -> None:
 
 
 def test_proxies_of_the_environment_are_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def go() -> tuple[bool, bool]:
-        plain = open_http_client(64)
+    async def go() -> list[bool]:
+        outside = "https://api.example.com/v1"
+        clients = [open_http_client(outside, 64)]
         monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-        proxied = open_http_client(64)
-        await plain.aclose()
-        await proxied.aclose()
-        kinds = [isinstance(one._transport, SpreadTransport) for one in (plain, proxied)]
-        return kinds[0], kinds[1]
+        clients += [open_http_client(url, 64) for url in (outside, "http://localhost:8091/v1")]
+        for client in clients:
+            await client.aclose()
+        return [isinstance(client._transport, SpreadTransport) for client in clients]
 
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
-    assert asyncio.run(go()) == (True, False)
+    assert asyncio.run(go()) == [True, False, True]
 
 
 # --- scripted and replay
@@ -267,6 +271,30 @@ def test_replay_gives_nobody_elses_answer(changed: dict[str, object]) -> None:
     found = asyncio.run(replay(recorded(ANSWER)).call(request(**changed)))
     assert found.failure is not None
     assert found.text is None
+
+
+def test_replay_minds_as_of_where_the_octets_do_not_say_it() -> None:
+    """As-of is part of the key: the same prompt at another as-of is another question."""
+    wire = ChatWire()
+    body = json.dumps(chat_document()).encode()
+    said = replace(
+        answer(ANSWER), raw_request=request_record(wire.encode(request())), raw_answer=to_raw(body)
+    )
+    event = to_model_called(CallAttempt(request(), said, "openai", wire.route, FREE, 1), CELL)
+    provider = ReplayProvider(provider="openai", wire=wire, calls=[RecordedCall(3, event)])
+    later = request(as_of="2026-05-01T00:00:00.000000Z")
+    assert provider.encode(later) == provider.encode(request())
+    assert asyncio.run(provider.call(later)).failure is not None
+    assert asyncio.run(provider.call(request())).text == ANSWER
+
+
+def test_a_schema_keeps_the_order_of_its_fields() -> None:
+    """A model writes its fields in the schema's order: a rationale comes before its number."""
+    for endpoint in ENDPOINTS:
+        for wire in endpoint.wires:
+            sent = wire.encode(request())
+            if b"json_schema" in sent:
+                assert sent.index(b'"rationale":{') < sent.index(b'"p_yes":{')
 
 
 def test_replay_leaves_out_other_providers() -> None:

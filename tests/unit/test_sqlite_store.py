@@ -181,7 +181,7 @@ def test_damage_is_named_by_event_and_never_read_over(
         read.extend(record.seq for record in store.read())
     assert list(store.read(0, event)) != []
     for length in (1, 2):
-        with pytest.raises(DamagedLedgerError):
+        with pytest.raises(DamagedLedgerError, match=f"event {event} "):
             list(store.read(event, event + length))
     store.close()
 
