@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -129,6 +129,22 @@ def find_pack(name_or_path: str | Path) -> Path:
             remedy=f"Name a shipped pack ({names}) or a folder with a {HEADER_FILE}.",
         )
     return root
+
+
+def find_pack_file(name_or_path: str | Path, kind: Literal["plan", "predictions"]) -> Path:
+    """Return a file by its path, or the plan or predictions that a shipped pack of that name has.
+
+    Raises:
+        BadInputError: a shipped pack without such a file.
+    """
+    path = Path(name_or_path)
+    if path.exists() or str(name_or_path) not in {root.name for root in _shipped_roots()}:
+        return path
+    pack = load_pack(str(name_or_path))
+    file = pack.plan if kind == "plan" else pack.predictions
+    if file is None:
+        raise BadInputError(f"the pack {pack.id!r} has no {kind}", remedy="Name a file.")
+    return file
 
 
 def list_packs() -> list[PackSummary]:

@@ -16,6 +16,7 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final
 
 from forecasting.ports import ToolRequest
@@ -57,6 +58,8 @@ class Memory:
     """
 
     use_cache: bool = True
+    spent_usd: Decimal = Decimal(0)
+    """What the recorded calls cost, where that is known."""
     _answered: dict[Key, int] = field(default_factory=dict)
     _current: dict[Cell, list[tuple[Key, int]]] = field(default_factory=dict)
     _own: dict[Cell, dict[Key, deque[int]]] = field(default_factory=dict)
@@ -111,9 +114,10 @@ def _note_event(memory: Memory, seq: int, payload: Payload | None) -> None:
         memory.end(Cell(payload.method, payload.card_id, payload.draw), payload.reason)
     elif isinstance(payload, PredictionFrozen):
         memory.end(Cell(payload.method, payload.card_id, payload.draw))
-    elif isinstance(payload, ModelCalled | ToolCalled) and payload.outcome == "answered":
-        cell = Cell(payload.method, payload.card_id, payload.draw)
-        if payload.raw_answer is not None:
+    elif isinstance(payload, ModelCalled | ToolCalled):
+        memory.spent_usd += Decimal(payload.cost.amount or 0)
+        if payload.outcome == "answered" and payload.raw_answer is not None:
+            cell = Cell(payload.method, payload.card_id, payload.draw)
             memory.note(cell, key_of_event(payload), seq)
 
 

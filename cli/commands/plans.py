@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cards.pack import find_pack_file
 from cli.rendering import say
 from cli.system import system_actor
 from cli.wiring import DEFAULT_LEDGER, LedgerOption, writing
@@ -14,7 +15,9 @@ from ledger.errors import BadInputError, OrderError
 from ledger.session import Session
 from scoring.plan import amend_plan, load_plan
 
-PlanArgument = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
+PlanArgument = Annotated[
+    Path, typer.Argument(help="The plan, a YAML file; or a shipped pack's name.")
+]
 
 
 def preregister(plan: PlanArgument, ledger: LedgerOption = DEFAULT_LEDGER) -> None:
@@ -34,6 +37,7 @@ def register_plan(session: Session, path: Path) -> int:
         PlanFieldError: a field is missing or wrong.
         BadInputError: a card of the plan is not frozen.
     """
+    path = find_pack_file(path, "plan")
     payload = load_plan(path)
     state = session.state()
     unknown = [card for card in payload.plan.card_set.cards if card not in state.cards]

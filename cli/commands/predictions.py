@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cards.pack import find_pack_file
 from cli.rendering import say
 from cli.wiring import DEFAULT_LEDGER, LedgerOption, writing
 from ledger.errors import OrderError
@@ -20,7 +21,10 @@ app = typer.Typer(help="Freeze predictions from files.", no_args_is_help=True)
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="A .csv or .jsonl file, one row a cell.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A .csv or .jsonl file, one row a cell; or a shipped pack's name."),
+    ],
     ledger: LedgerOption = DEFAULT_LEDGER,
 ) -> None:
     """Freeze the predictions of a file, all of them or none.
@@ -49,7 +53,7 @@ def import_predictions(session: Session, file: Path) -> tuple[int, int]:
             f"no plan covers the predictions of {file}",
             remedy="Register one with `ledger preregister PLAN.yaml` first.",
         )
-    predictions = list(read_predictions(file, methods))
+    predictions = list(read_predictions(find_pack_file(file, "predictions"), methods))
     seqs = session.commit(lambda state: decide_import(state, predictions))
     return len(seqs), len(predictions) - len(seqs)
 

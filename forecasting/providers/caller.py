@@ -145,7 +145,7 @@ class Caller:
             if not await self._budget.reserve(planned.most_usd):
                 detail = f"a call that may cost {planned.most_usd} USD is more than is left"
                 return self._unanswered(planned, failed("over_budget", detail))
-            spent = Decimal(0)
+            spent = planned.most_usd
             at = self._world.clock()
             try:
                 try:
@@ -153,6 +153,9 @@ class Caller:
                 except asyncio.CancelledError as error:
                     interrupted = error
                     answer = self._unanswered(planned, _CANCELLED)
+                except BadInputError:
+                    spent = Decimal(0)  # nothing was sent
+                    raise
                 name = self._provider.provider
                 cost = price_answer(self._prices, name, planned.request, answer, at)
                 spent = spent_on(answer, cost, planned.most_usd)
@@ -160,7 +163,7 @@ class Caller:
                 self._budget.settle(planned.most_usd, spent)
             slot.failure = answer.failure
         # Outside the slot: the provider need not idle while the ledger reaches the disk.
-        await record(self._to_record(planned, answer, cost))
+        await _to_the_end(record(self._to_record(planned, answer, cost)))
         if interrupted is not None:
             raise interrupted
         return answer
@@ -188,6 +191,16 @@ class _Try:
     most_usd: Decimal
     number: int
     turn: int
+
+
+async def _to_the_end(recording: Awaitable[None]) -> None:
+    """Await a recording even if this task is cancelled meanwhile: the answer was paid for."""
+    task = asyncio.ensure_future(recording)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 _CANCELLED = CallFailure("cancelled", "stopped before the answer came")

@@ -200,6 +200,28 @@ def test_a_cancelled_attempt_is_on_record_and_keeps_its_reservation() -> None:
     asyncio.run(go())
 
 
+def test_an_answer_that_came_is_recorded_even_if_the_run_stops_meanwhile() -> None:
+    async def go() -> None:
+        bench = scripted(ANSWER)
+        writing, written = asyncio.Event(), asyncio.Event()
+
+        async def slow_record(attempt: CallAttempt) -> None:
+            writing.set()
+            await written.wait()
+            bench.kept.append(attempt)
+
+        task = asyncio.create_task(bench.caller.call(request(), slow_record))
+        await writing.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        written.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [one.answer.text for one in bench.kept] == [ANSWER]
+
+    asyncio.run(go())
+
+
 def test_what_was_sent_is_what_is_recorded_through_a_storm() -> None:
     """A 429 storm: the limit falls, everybody is served, each attempt is exactly one event."""
 
