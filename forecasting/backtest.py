@@ -215,7 +215,7 @@ def fixes_sampling(model: str) -> bool:
 
 
 def _common(setup: RunSetup, *, with_tools: bool) -> dict[str, str]:
-    parameters = {"answer_form": setup.form.name}
+    parameters: dict[str, str] = {"answer_form": setup.form.name}
     if with_tools and setup.tools:
         parameters |= {
             "tools": ",".join(setup.tools),

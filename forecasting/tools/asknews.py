@@ -48,9 +48,17 @@ LATEST_WINDOW: Final = timedelta(hours=48)
 Lane = Literal["latest", "archive"]
 
 _PATH = "/v1/news/search"
-_DESCRIPTIONS: Final[Mapping[Lane, str]] = {
-    "latest": "Search news of the 48 hours before the as-of date.",
-    "archive": "Search the news archive up to the as-of date.",
+SPECS: Final[Mapping[Lane, ToolSpec]] = {
+    "latest": ToolSpec(
+        name="asknews_latest",
+        description="Search news of the 48 hours before the as-of date.",
+        parameters=SEARCH_PARAMETERS,
+    ),
+    "archive": ToolSpec(
+        name="asknews_archive",
+        description="Search the news archive up to the as-of date.",
+        parameters=SEARCH_PARAMETERS,
+    ),
 }
 _LIMITS = (
     "start_timestamp",
@@ -128,11 +136,7 @@ class AskNewsTool:
     @property
     def spec(self) -> ToolSpec:
         """How a model sees the tool."""
-        return ToolSpec(
-            name=f"asknews_{self._lane}",
-            description=_DESCRIPTIONS[self._lane],
-            parameters=SEARCH_PARAMETERS,
-        )
+        return SPECS[self._lane]
 
     async def search(self, request: ToolRequest) -> ToolAnswer:
         """Make one attempt; `docs/spec/timebox.md` says what is sent."""

@@ -34,6 +34,12 @@ from ledger.strict_yaml import parse_yaml
 COLUMNS: Final = ("title", "text", "url", "published", "crawled", "snapshot")
 """Fields of a document; the first two must be there and the first three are texts."""
 
+SPEC: Final = ToolSpec(
+    name="corpus_search",
+    description="Search a collection of documents up to the as-of date.",
+    parameters=SEARCH_PARAMETERS,
+)
+
 _SCHEMA = (
     "CREATE VIRTUAL TABLE documents USING fts5(title, text, url UNINDEXED, published UNINDEXED,"
     " crawled UNINDEXED, snapshot UNINDEXED, tokenize='unicode61 remove_diacritics 2')"
@@ -97,11 +103,7 @@ class CorpusTool:
     @property
     def spec(self) -> ToolSpec:
         """How a model sees the tool."""
-        return ToolSpec(
-            name="corpus_search",
-            description="Search a collection of documents up to the as-of date.",
-            parameters=SEARCH_PARAMETERS,
-        )
+        return SPEC
 
     async def search(self, request: ToolRequest) -> ToolAnswer:
         """Search once, in a thread: a common word in 100,000 documents takes tenths of a second."""

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
 BASE_URL: Final = "https://api.exa.ai"
 
+SPEC: Final = ToolSpec(
+    name="exa_search",
+    description="Search web pages as they stood on the as-of date.",
+    parameters=SEARCH_PARAMETERS,
+)
+
 _PATH = "/search"
 _MAX_NOTICES = 20
 _MAX_NOTICE = 200
@@ -93,11 +99,7 @@ class ExaTool:
     @property
     def spec(self) -> ToolSpec:
         """How a model sees the tool."""
-        return ToolSpec(
-            name="exa_search",
-            description="Search web pages as they stood on the as-of date.",
-            parameters=SEARCH_PARAMETERS,
-        )
+        return SPEC
 
     async def search(self, request: ToolRequest) -> ToolAnswer:
         """Make one attempt; `docs/spec/timebox.md` says what is sent."""

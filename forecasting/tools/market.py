@@ -17,6 +17,16 @@ from ledger.errors import BadInputError
 from ledger.events.base import RawBytes
 
 NAME: Final = "market_prices"
+SPEC: Final = ToolSpec(
+    name=NAME,
+    description="Dated prices that came with the question.",
+    parameters={
+        "type": "object",
+        "properties": {"card_id": {"type": "string"}},
+        "required": ["card_id"],
+        "additionalProperties": False,
+    },
+)
 
 
 class MarketTool:
@@ -32,16 +42,7 @@ class MarketTool:
     @property
     def spec(self) -> ToolSpec:
         """How the tool is described; no model is offered it."""
-        return ToolSpec(
-            name=NAME,
-            description="Dated prices that came with the question.",
-            parameters={
-                "type": "object",
-                "properties": {"card_id": {"type": "string"}},
-                "required": ["card_id"],
-                "additionalProperties": False,
-            },
-        )
+        return SPEC
 
     async def search(self, request: ToolRequest) -> ToolAnswer:
         """Return the prices that the question brought, each under its own date."""

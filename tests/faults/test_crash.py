@@ -107,7 +107,7 @@ def test_killed_at_random_instants(ledger: int, tmp_path: Path) -> None:
     store = open_sqlite(path)
     records = dump(store)
     assert check_new(records[1:], Head(1, records[0].leaf), seed, 1) == number
-    assert number > KILLS_EACH, "the children got nothing done"
+    assert number > KILLS_EACH // 5, "the children got nothing done"
     store.close()
 
 
