@@ -8,18 +8,25 @@ from typing import Annotated
 import typer
 
 from cli.commands import (
+    backtest,
     cards,
+    costs,
     demo,
     doctor,
     events,
+    evidence,
     labels,
+    models,
     plans,
     predictions,
+    questions,
     reports,
+    run,
     setup,
     verification,
 )
 from cli.rendering import say
+from cli.spread import SpreadCommand
 
 app = typer.Typer(
     name="ledger",
@@ -36,6 +43,7 @@ app.add_typer(cards.app, name="cards")
 app.command("seal")(labels.seal)
 app.command("preregister")(plans.preregister)
 app.command("amend")(plans.amend)
+app.command("run", cls=SpreadCommand)(run.run)
 app.add_typer(predictions.app, name="predictions")
 app.command("close")(predictions.close)
 app.command("checkpoint")(verification.checkpoint)
@@ -45,6 +53,11 @@ app.command("revise")(labels.revise)
 app.command("replay")(reports.replay)
 app.command("report")(reports.report)
 app.command("verify")(verification.verify)
+app.command("backtest", cls=SpreadCommand)(backtest.backtest)
+app.command("evidence")(evidence.evidence)
+app.command("cost")(costs.cost)
+app.add_typer(models.app, name="models")
+app.add_typer(questions.app, name="questions")
 app.command("log")(events.log)
 app.command("show")(events.show)
 app.command("prove")(events.prove)

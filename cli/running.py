@@ -312,7 +312,7 @@ def describe(tally: Tally, seconds: float) -> str:
     spent = f"{tally.spent_usd.normalize():f}"
     return (
         f"{tally.failed} failed, {tally.calls} calls, {tally.reused} reused, {spent} USD,"
-        f" {rate:.1f} cells/s{left if tally.done < tally.total else ''}"
+        f" {rate:.2f} cells/s{left if tally.done < tally.total else ''}"
     )
 
 

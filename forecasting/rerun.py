@@ -1,8 +1,8 @@
 """The same run again from its ledger, without a network: every prompt and every probability anew.
 
 Each cell of the last attempts is run by the present code on a scratch ledger that holds the same
-cards and plan; models and tools answer with what was recorded, and only to the very octets that were
-sent. So a cell comes out the same only if today's code makes the same prompts, reads the same
+cards and plan; models and tools answer with what was recorded, and only to the very octets that
+were sent. So a cell comes out the same only if today's code makes the same prompts, reads the same
 answers and drops the same evidence.
 """
 
@@ -74,7 +74,8 @@ async def rerun(store: Store, *, clock: Clock, entropy: Entropy, prices: Prices)
 
     Args:
         store: the ledger; it is only read.
-        clock, entropy: for the scratch ledger, which is thrown away.
+        clock: for the scratch ledger, which is thrown away.
+        entropy: for the scratch ledger.
         prices: for the scratch ledger.
 
     Raises:

@@ -122,6 +122,13 @@ def _comparison(pair: JsonDict, plan: JsonDict) -> str:
         f"Sign-flip permutation p = {_p(pair['permutation_p'])} ({pair['permutation_method']});"
         f" Wilcoxon p = {_p(pair['wilcoxon_p'])}.",
     ]
+    if power := pair["power"]:
+        needed = power["cards_needed"]
+        sentences.append(
+            f"With {pair['n']} cards a paired t test has {power['power']:.0%} power for a"
+            f" difference of {power['detectable_difference']:.3f}; the one seen would need"
+            f" {f'{needed:,}' if needed is not None else 'over ten million'} cards."
+        )
     rows = [
         (f"{row['epsilon']:g}", row["a_lower"], row["b_lower"], row["ties"], _p(row["p"]))
         for row in pair["sign"]

@@ -16,6 +16,7 @@ from ledger.events.plan import Plan, PublishedInterval
 from ledger.printed import agrees_with_printed
 from scoring import bootstrap, limit
 from scoring.comparison import (
+    PairedT,
     brier_differences,
     log_differences,
     paired_t,
@@ -27,6 +28,7 @@ from scoring.joint_flips import sign_flip_tests
 from scoring.levels import acceleration, bca_levels, parse_tail
 from scoring.panel import Panel
 from scoring.permutation import PermutationTest
+from scoring.power import cards_needed, detectable_difference
 from scoring.rules import brier_score, log_loss
 
 JsonDict = dict[str, Any]
@@ -120,6 +122,7 @@ class Pairs:
                 "interval": [cut(end) for end in t.interval],
                 "sd": t.sd,
             },
+            "power": None if t is None else _power(t, self.plan),
         }
         published = [
             self._hold_against(item, figures["bootstrap"], drawn, which)
@@ -178,7 +181,11 @@ _FIGURES = (
     "wilcoxon_p",
     "wilcoxon_method",
     "paired_t",
+    "power",
 )
+
+POWER = 0.8
+"""The power at which the detectable difference and the cards needed are stated."""
 
 
 def family_pairs(panel: Panel, plan: Plan) -> list[Pair]:
@@ -195,6 +202,19 @@ def cut(value: float | None) -> float | None:
 
 def _ordered(pair: Pair) -> Pair:
     return pair if pair[0] <= pair[1] else (pair[1], pair[0])
+
+
+def _power(t: PairedT, plan: Plan) -> JsonDict | None:
+    """State what these cards could have shown (docs/spec/scoring.md, rule 25)."""
+    alpha = float(plan.statistical_test.level)
+    if t.n < 2 or t.sd == 0 or t.mean == 0:
+        return None
+    return {
+        "power": POWER,
+        "level": alpha,
+        "detectable_difference": cut(detectable_difference(t.n, t.sd, power=POWER, alpha=alpha)),
+        "cards_needed": cards_needed(abs(t.mean), t.sd, power=POWER, alpha=alpha),
+    }
 
 
 def _sign_row(d: ExactArray, epsilon: str) -> JsonDict:

@@ -160,7 +160,8 @@ def _tamper(ledger: Path, folder: Path) -> None:
     first = result.findings[0]
     if first.seq != 100 or result.verdict != "tampered":
         raise BugError("a flipped byte was not found")
-    say(f"10. flipped one byte in a copy: {result.verdict}, [{first.rule}] {first.message}")
+    say(f"10. flipped one byte of event 100 in a copy: {result.verdict}")
+    say(f"   event {first.seq}, {first.rule}: {first.message}")
 
 
 @contextmanager

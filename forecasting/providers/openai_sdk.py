@@ -39,6 +39,7 @@ MonotonicS = Callable[[], float]
 """Seconds from an arbitrary start that never go back, such as `time.perf_counter`."""
 
 _CONNECT_S = 10.0
+_MAX_ENCODED = 256
 
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _BY_STATUS: Mapping[int, FailureKind] = {
@@ -82,6 +83,7 @@ class OpenAIProvider:
         self._url = check_base_url(base_url) + wire.path
         self._scrubber = Scrubber(api_key)
         self._monotonic_s = monotonic_s
+        self._encoded: dict[int, tuple[ModelRequest, bytes]] = {}
         self._client = _open_client(self._url.removesuffix(wire.path), api_key, max_connections)
 
     @property
@@ -95,12 +97,17 @@ class OpenAIProvider:
         return self._wire.route
 
     def encode(self, request: ModelRequest) -> bytes:
-        """Return the octets that `call` sends."""
-        return self._wire.encode(request)
+        """Return the octets that `call` sends; the last few are kept, since `call` follows."""
+        body = self._wire.encode(request)
+        if len(self._encoded) >= _MAX_ENCODED:
+            self._encoded.clear()
+        self._encoded[id(request)] = (request, body)
+        return body
 
     async def call(self, request: ModelRequest) -> ModelAnswer:
         """Make one attempt (see Provider.call)."""
-        body = self._wire.encode(request)
+        # The entry holds the request, so its id is not another's.
+        body = self._encoded.pop(id(request), (None, None))[1] or self._wire.encode(request)
         if self._scrubber.is_whole_in(body):
             raise BadInputError(
                 "the request holds the API key, so it is not sent",

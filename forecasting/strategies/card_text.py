@@ -20,8 +20,8 @@ _SHOWN: Final = (
     "endpoints",
     "masking_rule",
 )
-_SHORT_TEXT: Final = 300
-_FEW: Final = 3
+_SHORT_TEXT: Final = 120
+_FEW: Final = 2
 
 
 def format_card(card: PublicCard) -> str:

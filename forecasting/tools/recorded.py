@@ -6,7 +6,7 @@ To add a tool: one row.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from forecasting.ports import Found, ToolAnswer, ToolRequest, ToolSpec
@@ -80,8 +80,8 @@ class RecordedTool:
         """Return the next recorded answer to this request (see SearchTool.search)."""
         waiting = self._calls.get(format_cache_key(self._spec.name, request))
         if not waiting:
-            failure = failed("bad_request", "the ledger holds no answer to this search")
-            return ToolAnswer((), failure, {}, None, None, 0)
+            unknown = failed("bad_request", "the ledger holds no answer to this search")
+            return ToolAnswer((), unknown, {}, None, None, 0)
         call = waiting.popleft()
         failure = None if call.error is None else parse_failure(call.error)
         found: tuple[Found, ...] = ()

@@ -109,6 +109,8 @@ def list_not_proved(evidence: Evidence) -> Iterator[str]:
     if evidence.state.imported:
         count = plural(evidence.state.imported, "imported prediction")
         yield f"That {count} came from the models named: that is the operator's word."
+    if evidence.state.frozen and not evidence.state.calls:
+        yield "What evidence the predictions rested on: no model call or search is recorded."
     hidden = evidence.count("payload.withheld")
     if hidden:
         yield f"What stood in {plural(hidden, 'redacted payload')}."
@@ -166,8 +168,11 @@ def _order_claims(evidence: Evidence) -> Iterator[tuple[str, tuple[str, ...]]]:
             " are in the log and numbered, none is open.",
             (*ATTEMPTS, "prediction.frozen"),
         )
-    if state.first_run_seq is not None and evidence.untouched(*_EVIDENCE):
-        sentence = "Evidence: no kept evidence claims a time after its call's as-of date."
+    if state.calls and evidence.untouched(*_EVIDENCE):
+        sentence = (
+            f"Evidence: in {plural(state.calls, 'recorded call')} no kept evidence claims a time"
+            " after its call's as-of date."
+        )
         yield sentence, ("card.frozen", *CALLS)
     if state.timelines and evidence.untouched(*_MASS):
         sentence = (

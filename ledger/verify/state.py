@@ -156,6 +156,7 @@ class State:
     tries: dict[Cell, Tries] = field(default_factory=dict)
     attempts: int = 0
     failed_attempts: int = 0
+    calls: int = 0
     timelines: dict[Cell, dict[str, Timeline]] = field(default_factory=dict)
     closed_seq: int | None = None
     first_unseal_seq: int | None = None
@@ -203,6 +204,7 @@ class State:
                     self.first_prediction_seq = seq
             self.attempts += kind == "attempt.started"
             self.failed_attempts += kind == "attempt.failed"
+            self.calls += kind in CALLS
         elif kind == "predictions.closed" and self.closed_seq is None:
             self.closed_seq = seq
         elif kind == "label.unsealed" and self.first_unseal_seq is None:

@@ -43,7 +43,7 @@ def test_demo_prints_seven_rows_and_a_verdict(tmp_path: Path) -> None:
     assert sorted(row[0] for row in rows) == sorted(METHODS)
     assert all(row[1] == "24" for row in rows)
     assert "14 of 14 cells recompute" in out
-    assert "tampered, [log.leaf]" in out
+    assert "event 100, log.leaf: the envelope was changed" in out
     assert "\x1b" not in out
 
 

@@ -27,6 +27,8 @@ DISTRIBUTIONS = {
 
 FOR_CALLERS = {
     "ledger.store.memory": "the store port without a file, for tests and for whoever embeds it",
+    "scoring.difficulty": "pure scoring functions for notebooks; equal to Brier on a full panel",
+    "scoring.registry": "the scoring rules at a glance, run over by the properness test",
 }
 """Modules that no other module needs, and why they are there."""
 
