@@ -12,6 +12,7 @@ from typing import Any
 from store_examples import LOG_ID, clock
 
 from forecasting.backtest import PlanFields, RunSetup, freeze_questions, make_plan
+from forecasting.concurrency import AdaptiveLimit
 from forecasting.context import Line, Resources
 from forecasting.cost import Budget
 from forecasting.journal import Journal

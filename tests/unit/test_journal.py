@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,10 @@ from ledger.ids import SeededEntropy
 from ledger.protocol.state import ProtocolState
 from ledger.session import DecideOne, Session
 from ledger.store.memory import MemoryStore
+from ledger.store.port import Draft, Head
 from ledger.store.sqlite import SqliteStore
+
+OTHER = STARTED
 
 
 def planned() -> Session:
@@ -37,7 +41,8 @@ def says(payload: Payload) -> DecideOne:
 
 
 def started(draw: int, attempt: int = 1) -> Payload:
-    return changed(STARTED, draw=draw, attempt=attempt)
+    """The beginning of an attempt of a method with two draws."""
+    return changed(STARTED, method="file", draw=draw, attempt=attempt)
 
 
 def test_each_decide_is_one_event_and_a_refused_one_disturbs_no_other() -> None:
@@ -108,34 +113,35 @@ def test_a_redaction_is_no_event_of_a_group() -> None:
 
 
 class SlowStore(MemoryStore):
-    """A store whose appends wait for a gate, and which counts them."""
+    """A store that outlives its journal, waits for a gate before it appends, and counts."""
 
-    def __init__(self, inner: Session) -> None:
+    def __init__(self) -> None:
         super().__init__(log_id=LOG_ID, clock=clock(), entropy=SeededEntropy("slow"))
         self.gate = threading.Event()
         self.appends = 0
-        super().append(
-            [
-                draft_event(payload, actor="tester")
-                for payload in (OPENED, CARD, DOSSIER, SEALED, PLANNED)
-            ]
-        )
+        drafts = [draft_event(p, actor="t") for p in (OPENED, CARD, DOSSIER, SEALED, PLANNED)]
+        super().append(drafts)
 
-    def append(self, *arguments: object, **named: object) -> object:  # type: ignore[override]
+    def append(
+        self, drafts: Iterable[Draft], *, expected_head: Head | None = None
+    ) -> Sequence[int]:
         self.gate.wait(5)
         self.appends += 1
-        return super().append(*arguments, **named)  # type: ignore[arg-type]
+        return super().append(drafts, expected_head=expected_head)
+
+    def close(self) -> None:
+        """Stay open for the test."""
 
 
 def test_what_arrives_during_an_append_goes_out_together() -> None:
-    store = SlowStore(planned())
+    store = SlowStore()
     base = store.head().size
 
     async def write() -> list[int]:
         async with Journal(lambda: Session(store, clock=clock(), actor="t")) as journal:
             first = asyncio.create_task(journal.write(says(started(1))))
             await asyncio.sleep(0.05)
-            rest = [asyncio.create_task(journal.write(says(started(d)))) for d in (2, 3)]
+            rest = [asyncio.create_task(journal.write(says(p))) for p in (started(2), OTHER)]
             await asyncio.sleep(0.05)
             assert not first.done()
             store.gate.set()
@@ -146,7 +152,7 @@ def test_what_arrives_during_an_append_goes_out_together() -> None:
 
 
 def test_a_cancelled_writer_still_gets_its_event_written() -> None:
-    store = SlowStore(planned())
+    store = SlowStore()
     base = store.head().size
 
     async def write() -> None:
