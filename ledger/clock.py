@@ -17,6 +17,8 @@ Clock = Callable[[], datetime]
 
 def format_moment(moment: datetime) -> str:
     """Write an aware datetime in the one form; raises BadInputError for a naive one."""
+    if moment.tzinfo is UTC:
+        return f"{moment.isoformat(timespec='microseconds')[:-6]}Z"
     if moment.utcoffset() is None:
         raise BadInputError("a time without a zone", remedy="Give it in UTC.")
     try:

@@ -17,7 +17,15 @@ from forecasting.context import Line, Resources
 from forecasting.cost import Budget
 from forecasting.journal import Journal
 from forecasting.memory import read_memory
-from forecasting.ports import Found, Provider, SearchTool, ToolAnswer, ToolRequest, ToolSpec
+from forecasting.ports import (
+    CallFailure,
+    Found,
+    Provider,
+    SearchTool,
+    ToolAnswer,
+    ToolRequest,
+    ToolSpec,
+)
 from forecasting.providers.caller import World
 from forecasting.providers.chat import ChatWire
 from forecasting.providers.openai_sdk import OpenAIProvider
@@ -35,9 +43,11 @@ from forecasting.runner import (
     run_jobs,
 )
 from forecasting.strategies.config import Strategy
+from forecasting.tools.arguments import check_arguments
 from forecasting.tools.corpus import SPEC as CORPUS_SPEC
 from forecasting.tools.market import NAME, MarketTool
 from ledger.canonical import canonicalize
+from ledger.errors import BadInputError
 from ledger.events.anchor import LedgerOpened
 from ledger.events.base import Money
 from ledger.events.card import LabelSealed, PrivateObject
@@ -248,10 +258,13 @@ def prompts(store: Store) -> list[str]:
 
 
 class FakeSearch:
-    """A corpus tool that finds what it is told to, whatever is asked."""
+    """A corpus tool that finds what it is told to; `is_strict` judges arguments as real ones do."""
 
-    def __init__(self, find: Callable[[ToolRequest], tuple[Found, ...]]) -> None:
+    def __init__(
+        self, find: Callable[[ToolRequest], tuple[Found, ...]], *, is_strict: bool = False
+    ) -> None:
         self._find = find
+        self._is_strict = is_strict
         self.requests: list[ToolRequest] = []
 
     @property
@@ -259,6 +272,12 @@ class FakeSearch:
         return CORPUS_SPEC
 
     async def search(self, request: ToolRequest) -> ToolAnswer:
+        if self._is_strict:
+            try:
+                check_arguments(request.arguments, as_of=request.as_of)
+            except BadInputError as error:
+                failure = CallFailure("bad_request", str(error))
+                return ToolAnswer((), failure, {}, None, None, 0)
         self.requests.append(request)
         await asyncio.sleep(0)
         found = self._find(request)

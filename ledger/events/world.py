@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ledger.events.base import Count, Draw, Identifier, Name, Payload, Probability, Sentence, Text
+from ledger.events.endpoint import EndpointStatus
 
 GraphLayer = Literal[
     "exposure", "trust", "dependency", "influence", "coalition", "conflict", "oasis_interaction"
@@ -55,15 +56,7 @@ class LedgerRow(Payload):
     """One endpoint's row of a timeline's endpoint ledger."""
 
     endpoint: Identifier
-    status: Literal[
-        "active",
-        "weakened",
-        "eliminated",
-        "realized",
-        "unresolved",
-        "process_only",
-        "insufficient_ticks",
-    ]
+    status: EndpointStatus
     basis: Text
 
 
