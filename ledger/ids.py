@@ -14,6 +14,9 @@ RANDOM_BYTES = 10
 """Random bytes that one UUIDv7 takes: 74 of their 80 bits."""
 
 
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+
+
 def format_uuid7(unix_ms: int, random_bytes: bytes) -> str:
     """UUIDv7 (RFC 9562 section 5.7) of Unix milliseconds (48 bits) and 10 random bytes.
 
@@ -24,12 +27,10 @@ def format_uuid7(unix_ms: int, random_bytes: bytes) -> str:
         raise BadInputError(
             f"a UUIDv7 is not made of {unix_ms} ms and {len(random_bytes)} random bytes"
         )
-    tail = int.from_bytes(random_bytes, "big")
-    rand_a = tail >> 68
-    rand_b = tail & ((1 << 62) - 1)
-    value = (unix_ms << 80) | (0x7 << 76) | (rand_a << 64) | (0b10 << 62) | rand_b
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    time, tail = f"{unix_ms:012x}", random_bytes.hex()
+    # Version 7 in front of rand_a; the variant 0b10 replaces the top two bits of the next digit.
+    variant = _VARIANT[tail[4]]
+    return f"{time[:8]}-{time[8:]}-7{tail[:3]}-{variant}{tail[5:8]}-{tail[8:]}"
 
 
 class SeededEntropy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,7 +52,6 @@ from forecasting.backtest import (
     strategy_method,
 )
 from forecasting.local_server import LocalServer, find_model
-from forecasting.output import write_outputs
 from forecasting.questions.market_file import format_market_prices, read_market_prices
 from forecasting.questions.question import ImportedSet, make_question_id
 from forecasting.rerun import rerun
@@ -169,9 +168,9 @@ def backtest(
         tools=available_tools(environment, documents),
         corpus_sha256=None if documents is None else documents.digest,
     )
-    with _model_served(setup, environment) as (ready, reachable):
+    with model_served(setup, environment) as (ready, reachable):
         folder, path = _find_or_make(inputs, ready, reachable, resume=resume, ledger=ledger)
-        code = _run_and_finish(folder, path, options, reachable)
+        code = run_and_finish(folder, path, options, reachable)
     raise typer.Exit(code)
 
 
@@ -195,7 +194,7 @@ def _check_inputs(inputs: Inputs) -> None:
 
 
 @contextmanager
-def _model_served(
+def model_served(
     setup: RunSetup, environment: Environment
 ) -> Iterator[tuple[RunSetup, Environment]]:
     """For the local provider: find the server's model, or serve the packaged one meanwhile."""
@@ -229,19 +228,25 @@ def _find_or_make(
         folder = path.parent if ledger is None else inputs.output_dir / _plan_id(state, path)
         say(f"going on with {path}")
         return folder, path
-    return _make_run(inputs, setup, environment, ledger)
-
-
-def _make_run(
-    inputs: Inputs, setup: RunSetup, environment: Environment, ledger: Path | None
-) -> tuple[Path, Path]:
-    """Make a run folder up to the registered plan; it appears whole or not at all."""
     methods = _methods(inputs, setup)
-    imported = _import(inputs, environment)
+    return make_run(inputs.output_dir, _import(inputs, environment), methods, ledger)
+
+
+def make_run(
+    output_dir: Path,
+    imported: ImportedSet,
+    methods: Sequence[PlanFields],
+    ledger: Path | None = None,
+) -> tuple[Path, Path]:
+    """Make a run folder up to the registered plan; it appears whole or not at all.
+
+    Returns:
+        The folder, and the ledger: the one that was asked for, else one in the folder.
+    """
     now = format_moment(system_clock())
     stamp = now[:19].replace("-", "").replace(":", "") + "Z"
     name = f"{stamp}_{system_entropy(_ID_BYTES).hex()}"
-    draft = inputs.output_dir / f".{name}.new"
+    draft = output_dir / f".{name}.new"
     draft.mkdir(parents=True)
     path = draft / LEDGER_FILE if ledger is None else ledger
     create_ledger(path, f"forecast-ledger.local/backtest/{name}")
@@ -254,7 +259,7 @@ def _make_run(
         fields = make_plan(name, cards, methods, opens_at=now, exclusions=imported.exclusions)
         write_whole(draft / "plan.yaml", yaml.safe_dump(fields, sort_keys=False, width=100))
         register_plan(session, draft / "plan.yaml")
-    folder = inputs.output_dir / name
+    folder = output_dir / name
     draft.rename(folder)
     for item in imported.exclusions:
         say(f"left out {item.question_id}: {item.reason}, {item.detail}")
@@ -280,9 +285,10 @@ def _methods(inputs: Inputs, setup: RunSetup) -> list[PlanFields]:
     ]
 
 
-def _run_and_finish(
+def run_and_finish(
     folder: Path, ledger: Path, options: RunOptions, environment: Environment
 ) -> int:
+    """Run what is left, close, open the labels, score and write the files; return the exit code."""
     prices = folder / PRICES_FILE
     if prices.is_file():
         options = replace(options, market_prices=read_market_prices(prices))
@@ -298,7 +304,8 @@ def _run_and_finish(
 
 def _finish(folder: Path, ledger: Path) -> None:
     """Close, open the labels, publish the replay, write the files; what is done stays done."""
-    from scoring.report import build_report, write_report  # noqa: PLC0415 - scipy is slow to load
+    from forecasting.output import write_outputs  # noqa: PLC0415 - scipy is slow to load
+    from scoring.report import build_report, write_report  # noqa: PLC0415
 
     with writing(ledger) as session:
         if session.state().closed_seq is None:
@@ -318,6 +325,8 @@ def _replay(ledger: Path | None, output_dir: Path) -> int:
     """Run a ledger's cells again from its log, and write its files anew."""
     if ledger is None:
         raise BadInputError("replay needs the ledger to replay", remedy="Name it with --ledger.")
+    from forecasting.output import write_outputs  # noqa: PLC0415 - scipy is slow to load
+
     state = _read_state(ledger)
     with reading(ledger) as store:
         cells = asyncio.run(

@@ -17,6 +17,7 @@ from cards.pack import Pack, load_pack
 from cards.reported import read_reported
 from cli.commands.cards import freeze_pack, frozen_seqs
 from cli.commands.labels import seal_labels, unseal_labels
+from cli.commands.live import run_live
 from cli.commands.plans import register_plan
 from cli.commands.predictions import close_predictions, import_predictions
 from cli.commands.reports import print_scores, publish_replay
@@ -47,6 +48,10 @@ def demo(
     folder: Annotated[
         Path, typer.Option("--dir", help="Where to leave the ledger, vault and tables.")
     ] = Path("demo"),
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Ask a real local model about three cards instead."),
+    ] = False,
 ) -> None:
     """Run a whole evaluation offline and verify it.
 
@@ -55,6 +60,9 @@ def demo(
     """
     from scoring.report import build_report, write_report  # noqa: PLC0415 - as in reports.py
 
+    if live:
+        run_live(folder)
+        return
     started = time.perf_counter()
     ledger, vault = folder / "ledger.db", folder / "vault.db"
     _clear(folder)

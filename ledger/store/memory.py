@@ -70,6 +70,7 @@ class MemoryStore:
                 head=self.head(),
                 stamp=Stamp.take(self._clock, self._entropy),
                 stream_size=self._streams.__getitem__,
+                checked=set(),
             )
         )
         for event in placed:

@@ -69,10 +69,12 @@ def place_drafts(
     head: Head,
     stamp: Stamp,
     stream_size: Callable[[str], int],
+    checked: set[str],
 ) -> Iterator[Placed]:
     """Yield the drafts with their places, chained from `head`.
 
     `stream_size` says how many events a stream holds before this batch; it is asked once a stream.
+    `checked` holds the tokens that were found fit for an envelope, and gains those of this batch.
 
     Raises:
         BadInputError: a token or version unfit for an envelope, an envelope over 16 KiB, or a
@@ -81,7 +83,6 @@ def place_drafts(
     seq = head.size
     prev = head.leaf if head.size else bytes.fromhex(FIRST_PREV)
     sizes: dict[str, int] = {}
-    checked: set[str] = set()
     for draft in drafts:
         stream_seq = sizes.get(draft.stream)
         if stream_seq is None:
@@ -128,7 +129,7 @@ def place_drafts(
 
 
 def _check_draft(draft: Draft, checked: set[str]) -> None:
-    """Check each distinct token once a batch; a million equal actors cost one match."""
+    """Check each distinct token once; a million equal actors cost one match."""
     if type(draft.type_v) is not int or not 0 <= draft.type_v <= MAX_INTEGER:
         raise BadInputError(f"the version {draft.type_v!r} of an event type is no whole number")
     if len(draft.payload) > MAX_PAYLOAD_BYTES:

@@ -66,6 +66,10 @@ class World:
         (found,) = (self.folder / "logs/evals").iterdir()
         return found
 
+    def predictions(self) -> list[dict[str, Any]]:
+        lines = (self.run / "predictions.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
     def rows(self, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(io.StringIO((self.run / name).read_text())))
 
@@ -118,7 +122,7 @@ def test_the_frameworks_command_line_works_with_the_name_changed(finished: World
 
 
 def test_one_row_a_strategy_and_question_with_the_frameworks_columns(finished: World) -> None:
-    rows = [json.loads(line) for line in (finished.run / "predictions.jsonl").open()]
+    rows = finished.predictions()
     own = [row for row in rows if row["strategy_id"] == "nano_baseline"]
     assert [row["question_id"] for row in own] == [f"metaculus-{p}" for p in POSTS]
     assert [row["probability"] for row in own] == ["0.25"] * 3
@@ -195,7 +199,7 @@ def test_a_failed_question_stays_in_every_mean_at_the_full_loss(tmp_path: Path) 
         )
         world.models.replies.append(error_reply(400, None, "no"))
         must(*SEED_LINE, cwd=tmp_path, env=world.env)
-        rows = [json.loads(line) for line in (world.run / "predictions.jsonl").open()]
+        rows = world.predictions()
         failed = [row for row in rows if row["error"]]
         assert len(failed) == 1
         assert failed[0]["probability"] is None
