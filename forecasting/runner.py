@@ -3,9 +3,10 @@
     cell -> attempt.started -> strategy -> prediction.frozen
                                   `------> attempt.failed
 
-Cells run side by side up to the question concurrency; how many calls are in flight is the adaptive
-limit's affair. A killed or interrupted run leaves its attempts open: `--resume` goes on with them,
-and what they had been answered is not asked again. An error is a recorded row, never a lost one.
+Cells run side by side; how many calls are in flight is the adaptive limit's affair, up to the
+question concurrency. A killed or interrupted run leaves its attempts open: `--resume` goes on with
+them, and what they had been answered is not asked again. An error is a recorded row, never a lost
+one.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Run:
         shared: what all cells share.
         methods: by id, as `prepare_method` gave them.
         state: the protocol state when the run began; cards and plan do not change meanwhile.
-        concurrency: cells at once.
+        concurrency: calls in flight at most; as many cells again may wait for the ledger.
     """
 
     shared: Resources
@@ -249,12 +250,21 @@ async def run_jobs(run: Run, jobs: Sequence[Job]) -> Tally:
     waiting = iter(jobs)
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(run.concurrency, len(jobs))):
+            for _ in range(min(_open_cells(run.concurrency), len(jobs))):
                 group.create_task(_work(run, waiting, tally))
     except BaseExceptionGroup as errors:
         # The first error stopped the others; one sentence is about one thing.
         raise errors.exceptions[0] from None
     return tally
+
+
+def _open_cells(concurrency: int) -> int:
+    """Return how many cells to have open: twice the calls in flight, one where calls go singly.
+
+    A cell writes three events one after the other. While one of them reaches the disk its call's
+    place would stand empty; the limit on calls in flight is the adaptive limit's, not this one.
+    """
+    return 1 if concurrency == 1 else 2 * concurrency
 
 
 async def _work(run: Run, waiting: Iterator[Job], tally: Tally) -> None:

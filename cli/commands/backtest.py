@@ -70,6 +70,49 @@ LEDGER_FILE = "ledger.db"
 PRICES_FILE = "market_prices.json"
 _ID_BYTES = 4
 
+PostIdsOption = Annotated[
+    list[int] | None, typer.Option("--post-ids", help="Metaculus posts; several after one name.")
+]
+ContextOption = Annotated[
+    Path | None, typer.Option("--context-file", help="The texts of the questions, JSON.")
+]
+StrategiesOption = Annotated[
+    list[Path] | None, typer.Option("--strategy-files", help="Strategies, YAML; several too.")
+]
+NumRunsOption = Annotated[
+    int | None, typer.Option("--num-runs", min=1, help="Draws a question; the median counts.")
+]
+OutputOption = Annotated[Path, typer.Option("--output-dir", help="Where run folders are made.")]
+ProviderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        help="One of openai, openrouter, deepseek, compatible, local, scripted, replay.",
+    ),
+]
+RouteOption = Annotated[
+    str | None, typer.Option("--route", help="The provider's interface; by default its usual one.")
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", help="Enforced on every stage instead of gpt-5-nano.")
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the last run of the folder, or of --ledger.")
+]
+BacktestLedgerOption = Annotated[
+    Path | None, typer.Option("--ledger", help="The ledger; by default in the run's folder.")
+]
+PackOption = Annotated[
+    str | None, typer.Option("--pack", help="Questions from a card pack, not from Metaculus.")
+]
+BaselineOption = Annotated[
+    list[str] | None,
+    typer.Option("--baseline", help="A baseline to run too, such as direct_json; may repeat."),
+]
+AsOfOption = Annotated[
+    str | None, typer.Option("--as-of", help="As-of of all questions; else each one's opening.")
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
@@ -85,54 +128,23 @@ class Inputs:
 
 
 def backtest(
-    post_ids: Annotated[
-        list[int] | None, typer.Option("--post-ids", help="Metaculus posts; several after one.")
-    ] = None,
-    context_file: Annotated[
-        Path | None, typer.Option("--context-file", help="The texts of the questions, JSON.")
-    ] = None,
-    strategy_files: Annotated[
-        list[Path] | None, typer.Option("--strategy-files", help="Strategies, YAML; several too.")
-    ] = None,
-    num_runs: Annotated[
-        int | None, typer.Option("--num-runs", min=1, help="Draws a question; the median counts.")
-    ] = None,
-    output_dir: Annotated[
-        Path, typer.Option("--output-dir", help="Where run folders are made.")
-    ] = Path("logs/evals"),
+    post_ids: PostIdsOption = None,
+    context_file: ContextOption = None,
+    strategy_files: StrategiesOption = None,
+    num_runs: NumRunsOption = None,
+    output_dir: OutputOption = Path("logs/evals"),
     concurrency: ConcurrencyOption = 1,
-    provider: Annotated[
-        str | None,
-        typer.Option(
-            "--provider",
-            help="openai, openrouter, deepseek, compatible, local, scripted, or replay.",
-        ),
-    ] = None,
-    route: Annotated[
-        str | None, typer.Option("--route", help="The provider's interface; its usual one.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="Enforced on every stage, for gpt-5-nano.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the last run of the folder, or --ledger.")
-    ] = False,
+    provider: ProviderOption = None,
+    route: RouteOption = None,
+    model: ModelOption = None,
+    resume: ResumeOption = False,
     max_cost: MaxCostOption = None,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="The ledger; by default in the run's folder.")
-    ] = None,
+    ledger: BacktestLedgerOption = None,
     corpus: CorpusOption = None,
     no_cache: NoCacheOption = False,
-    pack: Annotated[
-        str | None, typer.Option("--pack", help="Questions from a card pack, not from Metaculus.")
-    ] = None,
-    baseline: Annotated[
-        list[str] | None,
-        typer.Option("--baseline", help="direct_json, structured_direct, ai_prophet, ..."),
-    ] = None,
-    as_of: Annotated[
-        str | None, typer.Option("--as-of", help="As-of of all questions; else their opening.")
-    ] = None,
+    pack: PackOption = None,
+    baseline: BaselineOption = None,
+    as_of: AsOfOption = None,
 ) -> None:
     """Backtest strategies on resolved questions.
 

@@ -24,7 +24,7 @@ PathOption = Annotated[
 
 @app.command("list")
 def list_(json: JsonOption = False) -> None:
-    """List the providers, their interfaces, and what each still needs.
+    """List the providers and what each still needs.
 
     No key is ever printed.
     """
@@ -56,10 +56,12 @@ def list_(json: JsonOption = False) -> None:
 @app.command()
 def serve(
     path: PathOption = None,
-    port: Annotated[int, typer.Option("--port", help="0 takes any free one.")] = DEFAULT_PORT,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Of the model.")] = 1,
+    port: Annotated[
+        int, typer.Option("--port", help="The port; 0 takes any free one.")
+    ] = DEFAULT_PORT,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of the model.")] = 1,
 ) -> None:
-    """Serve the local model on the loopback address until interrupted.
+    """Serve the local model on loopback until interrupted.
 
     One slot, no prompt cache: equal calls have equal answers, which is checked at the start.
     """
@@ -71,9 +73,10 @@ def serve(
 
 @app.command()
 def check(path: PathOption = None, json: JsonOption = False) -> None:
-    """Check the local model: the file, its digest, a start, and equal answers to equal calls.
+    """Check that the local model can be served.
 
-    Exit code 1 where it cannot be served.
+    The file, its digest, a start, and equal answers to equal calls. Exit code 1 where it
+    cannot be served.
     """
     try:
         began = time.perf_counter()
